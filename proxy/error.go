@@ -33,7 +33,8 @@ type Error struct {
 	// Err is what the system or a library has said; may be nil.
 	Err error
 
-	kind string // of Proxy-Status
+	kind        string // of Proxy-Status
+	unavailable bool   // the client may try again
 }
 
 // Error returns one line, such as "upstream app 10.0.0.2:8080: closed before the response;

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httputil"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/chert-http/chert/internal/http1"
@@ -58,6 +56,8 @@ type Options struct {
 	BufferRequest int
 	// Logger receives one line for each error. Default: slog.Default.
 	Logger *slog.Logger
+
+	trusted []netip.Prefix // Trusted, with IPv4 addresses as such
 }
 
 // Request is what Options.Rewrite changes.
@@ -74,8 +74,7 @@ type Request struct {
 
 // Handler forwards requests. It is safe for concurrent use.
 type Handler struct {
-	o     Options // immutable
-	plain *httputil.ReverseProxy
+	o Options // complete; immutable
 }
 
 // New returns a Handler. It is an error if an option cannot be used.
@@ -87,10 +86,6 @@ func New(o *Options) (*Handler, error) {
 	if err := h.o.complete(); err != nil {
 		return nil, fmt.Errorf("proxy: New: %w", err)
 	}
-	h.plain = &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		u := h.upstream(r.In)
-		r.SetURL(&url.URL{Scheme: "http", Host: u.o.Servers[0].Addr})
-	}}
 	return h, nil
 }
 
@@ -114,9 +109,19 @@ func (o *Options) complete() error {
 		o.Logger = slog.Default()
 	}
 	for _, p := range o.Trusted {
-		if !p.IsValid() {
+		a := p.Addr()
+		switch {
+		case !p.IsValid():
 			return errors.New("Trusted: a prefix is not valid")
+		case a.Is4In6() && p.Bits() < 96:
+			return fmt.Errorf("Trusted: %s covers IPv4 and IPv6", p)
+		case a.Is4In6():
+			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
 		}
+		o.trusted = append(o.trusted, p)
+	}
+	if o.Host != "" && !http1.ValidHost([]byte(o.Host)) {
+		return fmt.Errorf("Host: %q is no host", o.Host)
 	}
 	if p := o.StripPrefix; p != "" && (p[0] != '/' || strings.HasSuffix(p, "/") || strings.ContainsAny(p, "?#%")) {
 		return fmt.Errorf("StripPrefix: %q; want a path such as \"/api\"", p)
@@ -131,9 +136,4 @@ func (h *Handler) upstream(r *http.Request) *Upstream {
 		}
 	}
 	return h.o.Upstream
-}
-
-// ServeHTTP forwards r.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.plain.ServeHTTP(w, r)
 }

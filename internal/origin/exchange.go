@@ -221,6 +221,9 @@ func (x *Exchange) Read(p []byte) (int, error) {
 	return 0, x.ended
 }
 
+// Ready reports whether a part of the body has been received with the head.
+func (x *Exchange) Ready() bool { return len(x.c.received()) > 0 }
+
 // read is one step. Its error is io.EOF at the end, or a *Failure.
 func (x *Exchange) read(p []byte) (int, error) {
 	c := x.c
