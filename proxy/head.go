@@ -73,8 +73,6 @@ func (h *clientHead) read(r *http.Request, body bool) *http1.Error {
 		h.r.ContentLength = r.ContentLength
 	case body:
 		h.r.Chunked = true
-	case slices.Contains([]string{"POST", "PUT", "PATCH"}, r.Method):
-		h.r.ContentLength = 0 // RFC 9110 section 8.6
 	}
 	if h.r.Chunked && len(r.Trailer) > 0 {
 		h.field("Trailer", strings.Join(sortedKeys(r.Trailer), ", "))
@@ -238,12 +236,12 @@ func hasDots(path string) bool {
 	return dots > 0 && !other
 }
 
-// peer says who has sent r, and whether its X-Forwarded-* fields are believed.
-func (o *Options) peer(r *http.Request) (addr string, trusted bool) {
-	a, err := netip.ParseAddrPort(r.RemoteAddr)
+// peer says who has sent a request from remote, and whether its X-Forwarded-* fields are believed.
+func (o *Options) peer(remote string) (addr string, trusted bool) {
+	a, err := netip.ParseAddrPort(remote)
 	ip := a.Addr()
 	if err != nil {
-		if ip, err = netip.ParseAddr(r.RemoteAddr); err != nil {
+		if ip, err = netip.ParseAddr(remote); err != nil {
 			return "", o.TrustLocal
 		}
 	}

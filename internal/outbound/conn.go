@@ -5,6 +5,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/origin"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
 	"github.com/chert-http/chert/internal/sys"
@@ -14,6 +15,7 @@ import (
 type Conn struct {
 	out    conn.Out
 	server *Server
+	terms  *Terms    // of the exchange, or the last one
 	x      *Exchange // nil while it is idle, or about to end
 	body   http1.Body
 	want   http1.Expected
@@ -32,7 +34,7 @@ var _ conn.Dialled = (*Conn)(nil)
 func (c *Conn) begin(x *Exchange) {
 	c.reused = c.up
 	c.idle, c.got, c.inBody = false, false, false
-	c.x, c.want, c.parsed = x, x.want, http1.Progress{}
+	c.x, c.terms, c.want, c.parsed = x, x.terms, x.want, http1.Progress{}
 	x.conn = c
 }
 
@@ -47,14 +49,14 @@ func (c *Conn) send() error {
 
 func (c *Conn) write() error {
 	x := c.x
-	c.out.SetDeadline(after(x.loop.Now(), c.server.limits.Response))
+	c.out.SetDeadline(after(x.loop.Now(), c.terms.Response))
 	return c.out.Send(&conn.Write{A: x.out.B})
 }
 
 // Connected implements conn.Dialled.
 func (c *Conn) Connected(e sys.Errno) conn.Next {
 	if e != 0 {
-		c.fail(dialReason(e))
+		c.fail(origin.DialReason(e))
 		return conn.Close
 	}
 	c.up = true
@@ -77,10 +79,10 @@ func (c *Conn) Data(eof bool) conn.Next {
 		b := c.out.Buffered()
 		c.got = c.got || len(b) > 0
 		res := &localOf(c.out.Loop()).res
-		n, err := res.Parse(b, &c.want, &c.parsed, &c.server.limits.Head)
+		n, err := res.Parse(b, &c.want, &c.parsed, &c.terms.Head)
 		switch {
 		case err != nil:
-			c.fail(reason.Malformed)
+			c.fail(origin.Malformed(err))
 			return conn.Reset
 		case n > 0:
 			if err := c.head(b[:n], res); err != nil {
@@ -124,7 +126,7 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		if res.IdleSeconds >= 0 {
 			c.server.age.Announced(time.Duration(res.IdleSeconds) * time.Second)
 		}
-		add = x.route.Answered(x.loop.Now(), res.Status)
+		add = x.route.Answered(res.Status)
 	}
 	err := x.client.Response(b, res, add)
 	c.out.Discard(len(b))
@@ -138,7 +140,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 		b := c.out.Buffered()
 		if c.body.InTrailer() {
 			all := localOf(x.loop)
-			n, fields, err := c.body.Trailer(b, all.tail, &c.parsed, &c.server.limits.Head)
+			n, fields, err := c.body.Trailer(b, all.tail, &c.parsed, &c.terms.Head)
 			if err != nil {
 				c.fail(reason.BadFraming)
 				return conn.Reset
@@ -163,7 +165,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 			}
 		}
 		if !eof {
-			c.out.SetDeadline(after(x.loop.Now(), c.server.limits.Stall))
+			c.out.SetDeadline(after(x.loop.Now(), c.terms.Stall))
 			return c.flush()
 		}
 		if c.body.Closed() != nil {
@@ -203,7 +205,7 @@ func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
 	if c.idle = all.keep(c); !c.idle {
 		return conn.Close
 	}
-	c.out.SetDeadline(now + int64(c.server.age.Limit(now)))
+	c.out.SetDeadline(now + min(int64(c.server.age.Limit(now)), c.terms.IdleTime))
 	return conn.More
 }
 
@@ -223,11 +225,14 @@ func (c *Conn) fail(why reason.Code) {
 	case c.up:
 		a.Progress = retry.Sent
 	}
-	if c.reused && !c.got && (why == reason.Closed || why == reason.Reset) {
-		now := x.loop.Now()
-		c.server.age.Closed(now, now-c.since)
+	idle := int64(0)
+	if now := x.loop.Now(); c.reused {
+		idle = now - c.since
+		if !c.got && (why == reason.Closed || why == reason.Reset) {
+			c.server.age.Closed(now, idle)
+		}
 	}
-	x.failed(a)
+	x.failed(a, idle)
 }
 
 // clientGone lets go of the exchange, whose client has gone.

@@ -1,23 +1,22 @@
 package outbound
 
 import (
-	"syscall"
-
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/origin"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // A Plan is a request that is to be forwarded: what a handler gives a server that can do so.
 type Plan struct {
 	Route  Route
 	Server *Server // the first to try
+	Terms  *Terms
 	// Request edits the head. Its slices must stay valid until Begin.
 	Request forward.Request
 	// Again: the request may be sent again although a server may have received it, if no byte
@@ -32,13 +31,14 @@ type Plan struct {
 // but when the client is gone Done comes at any time, and last.
 type Route interface {
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
-	// there is none: then Instead responds.
-	Failed(now int64, a *retry.Attempt) (next *Server)
+	// there is none: then Instead responds. idle is for how long the connection of the try had
+	// been idle. fresh: the next one must have a new connection.
+	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
 	// Answered is called when the head of the final response has come, and returns field lines
 	// to add to it, each with its CRLF.
-	Answered(now int64, status int) (add []byte)
+	Answered(status int) (add []byte)
 	// Done is called when the response has ended: reason.None if it is whole.
-	Done(now int64, why reason.Code)
+	Done(why reason.Code)
 	// Instead returns the response to a request that no server has answered.
 	Instead() *direct.Response
 }
@@ -66,7 +66,7 @@ type Exchange struct {
 	loop   *loop.Loop
 	route  Route
 	client Client
-	server *Server
+	terms  *Terms
 	conn   *Conn // nil before a try and after the end
 	// out is the request, nil when it will not be sent again.
 	out      *buf.Buf
@@ -78,61 +78,62 @@ type Exchange struct {
 // Begin sends a request, out, to the server of the plan; want is what its response depends on. It may
 // end before Begin returns. The Exchange owns out.
 func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client, out *buf.Buf, want http1.Expected) {
-	*x = Exchange{loop: l, route: p.Route, client: c, out: out, want: want, again: p.Again}
-	x.try(p.Server)
+	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: out, want: want, again: p.Again}
+	x.try(p.Server, false)
 }
 
 // try begins tries until one has begun.
-func (x *Exchange) try(s *Server) {
+func (x *Exchange) try(s *Server, fresh bool) {
 	for s != nil {
-		a := x.start(s)
+		a, idle := x.start(s, fresh)
 		if a == nil {
 			return
 		}
-		s = x.route.Failed(x.loop.Now(), a)
+		s, fresh = x.route.Failed(a, idle)
 	}
 	x.forget()
 	x.client.Fail(reason.None)
 }
 
 // start begins one try, or returns how it has failed.
-func (x *Exchange) start(s *Server) *retry.Attempt {
-	x.server = s
-	all := localOf(x.loop)
-	if c := all.take(s, x.loop.Now(), x.again); c != nil {
-		s.Reused.Add(1)
-		c.begin(x)
-		if err := c.send(); err != nil {
-			c.x, x.conn = nil, nil
-			c.out.Act(conn.Reset)
-			return &retry.Attempt{Reason: reason.Closed, Reused: true}
+func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
+	all, now := localOf(x.loop), x.loop.Now()
+	if !fresh {
+		if c := all.take(s, x.terms, now, x.again); c != nil {
+			s.Reused.Add(1)
+			c.begin(x)
+			if err := c.send(); err != nil {
+				c.x, x.conn = nil, nil
+				c.out.Act(conn.Reset)
+				return &retry.Attempt{Reason: reason.Closed, Reused: true}, now - c.since
+			}
+			return nil, 0
 		}
-		return nil
 	}
 	s.Dials.Add(1)
 	c := &Conn{server: s}
 	c.begin(x)
-	if e := c.out.Dial(x.loop, s.remote, c, &s.shared, after(x.loop.Now(), s.limits.Connect)); e != 0 {
+	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, after(now, x.terms.Connect)); e != 0 {
 		x.conn = nil
-		return &retry.Attempt{Reason: dialReason(e)}
+		return &retry.Attempt{Reason: origin.DialReason(e)}, 0
 	}
-	return nil
+	return nil, 0
 }
 
 // failed is called when a try has failed that had begun; its Conn has been let go.
-func (x *Exchange) failed(a *retry.Attempt) {
+func (x *Exchange) failed(a *retry.Attempt, idle int64) {
 	if x.answered {
 		x.end(a.Reason)
 		x.client.Fail(a.Reason)
 		return
 	}
-	x.try(x.route.Failed(x.loop.Now(), a))
+	x.try(x.route.Failed(a, idle))
 }
 
 // end is called when the exchange is over whose response had begun, or whose client is gone.
 func (x *Exchange) end(why reason.Code) {
 	x.forget()
-	x.route.Done(x.loop.Now(), why)
+	x.route.Done(why)
 }
 
 func (x *Exchange) forget() {
@@ -156,22 +157,4 @@ func (x *Exchange) Resume() {
 	if x.conn != nil {
 		x.conn.out.Resume()
 	}
-}
-
-// dialReason is why a socket could not be connected.
-func dialReason(e sys.Errno) reason.Code {
-	switch e {
-	case syscall.ECONNREFUSED, syscall.ENOENT:
-		return reason.Refused
-	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN:
-		return reason.NoRoute
-	case syscall.ETIMEDOUT:
-		return reason.DialTimeout
-	case syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM:
-		return reason.NoSocket
-	}
-	if sys.NoFiles(e) {
-		return reason.NoSocket
-	}
-	return reason.DialFailed
 }

@@ -11,26 +11,33 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// Limits are the limits of the connections to a server. Immutable.
-type Limits struct {
+// Terms are how requests of an upstream are sent. They are made by NewTerms, and immutable.
+type Terms struct {
 	// Connect, Response and Stall bound, in nanoseconds, how long it may take to connect, until
 	// the head of a response has come after the request, and between two parts of either; 0
 	// means no limit.
 	Connect, Response, Stall int64
-	// Idle is how many connections each loop keeps.
-	Idle int
+	// Idle is how many connections each loop keeps, and IdleTime for how long at most.
+	Idle     int
+	IdleTime int64
 	// Head bounds the head of a response.
 	Head http1.Limits
+
+	shared conn.Shared
+}
+
+// NewTerms completes t, which must not be copied afterwards.
+func NewTerms(t *Terms) *Terms {
+	t.shared.Limits = conn.Limits{ReadStall: t.Stall, WriteStall: t.Stall}
+	return t
 }
 
 // A Server is an address that requests are sent to. Its methods, and the counters, are safe
 // for concurrent use.
 type Server struct {
 	remote *sys.Remote
-	limits Limits
-	shared conn.Shared
-	// Age learns how long connections may be idle. It is shared with whatever else
-	// connects to the server.
+	// age learns how long connections may be idle. It is shared with whatever else connects to
+	// the server.
 	age *retry.IdleLimit
 
 	closed atomic.Bool
@@ -41,11 +48,7 @@ type Server struct {
 }
 
 // NewServer returns the Server at an address.
-func NewServer(to *sys.Remote, l Limits, age *retry.IdleLimit) *Server {
-	s := &Server{remote: to, limits: l, age: age}
-	s.shared.Limits = conn.Limits{ReadStall: l.Stall, WriteStall: l.Stall}
-	return s
-}
+func NewServer(to *sys.Remote, age *retry.IdleLimit) *Server { return &Server{remote: to, age: age} }
 
 // Close keeps no more connections. Those that are idle end by their time, and requests go on.
 func (s *Server) Close() { s.closed.Store(true) }
@@ -71,7 +74,7 @@ func localOf(l *loop.Loop) *local {
 
 // take returns the newest idle connection that a request may use, or nil. again says that the
 // request may be sent again if the server is just closing the connection.
-func (all *local) take(s *Server, now int64, again bool) *Conn {
+func (all *local) take(s *Server, t *Terms, now int64, again bool) *Conn {
 	p := all.pools[s]
 	if p == nil {
 		return nil
@@ -79,7 +82,7 @@ func (all *local) take(s *Server, now int64, again bool) *Conn {
 	for len(p.idle) > 0 {
 		n := len(p.idle) - 1
 		c := p.idle[n]
-		if !s.age.Reuse(now, now-c.since, again) {
+		if age := now - c.since; age >= t.IdleTime || !s.age.Reuse(now, age, again) {
 			return nil // the others are older; their time ends them
 		}
 		p.idle[n] = nil
@@ -102,7 +105,7 @@ func (all *local) keep(c *Conn) bool {
 		p = new(pool)
 		all.pools[s] = p
 	}
-	if len(p.idle) >= s.limits.Idle || s.closed.Load() {
+	if len(p.idle) >= c.terms.Idle || s.closed.Load() {
 		return false
 	}
 	p.idle = append(p.idle, c)

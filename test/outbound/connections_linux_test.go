@@ -29,7 +29,7 @@ func TestReuse(t *testing.T) {
 	u := start(t, answers(func(n int, head string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d", n)
 	}))
-	g := gatewayTo(t, limits, u.addr())
+	g := gatewayTo(t, terms(), u.addr())
 	s := g.serve(t)
 	for range 3 {
 		c := s.Dial()
@@ -61,7 +61,7 @@ func TestNotKept(t *testing.T) {
 				}
 				return ok
 			}))
-			g := gatewayTo(t, limits, u.addr())
+			g := gatewayTo(t, terms(), u.addr())
 			c := g.serve(t).Dial()
 			for range 3 {
 				c.Send(get)
@@ -88,7 +88,7 @@ func TestClosedWhileReused(t *testing.T) {
 				}
 				return ok
 			}))
-			g := gatewayTo(t, limits, u.addr())
+			g := gatewayTo(t, terms(), u.addr())
 			g.again = again
 			c := g.serve(t).Dial()
 			c.Send(get)
@@ -122,7 +122,7 @@ func closedPort(t *testing.T) string {
 func TestNextServer(t *testing.T) {
 	t.Parallel()
 	u := start(t, answers(func(int, string) string { return ok }))
-	g := gatewayTo(t, limits, closedPort(t), u.addr())
+	g := gatewayTo(t, terms(), closedPort(t), u.addr())
 	g.again = false // nothing was sent, so any request may be tried again
 	c := g.serve(t).Dial()
 	c.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc")
@@ -145,7 +145,7 @@ func TestBody(t *testing.T) {
 			fmt.Fprintf(c.Conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(b), b)
 		}
 	})
-	g := gatewayTo(t, limits, u.addr())
+	g := gatewayTo(t, terms(), u.addr())
 	c := g.serve(t).Dial()
 	for _, n := range []int{1, 100, 4000, 30000, 1, 60000} {
 		body := strings.Repeat("b", n)
@@ -164,7 +164,7 @@ func TestPipelined(t *testing.T) {
 		path := strings.Fields(head)[1]
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(path), path)
 	}))
-	g := gatewayTo(t, limits, u.addr())
+	g := gatewayTo(t, terms(), u.addr())
 	c := g.serve(t).Dial()
 	const n = 3000 // more than is read ahead
 	var all strings.Builder
@@ -185,13 +185,13 @@ func TestTimes(t *testing.T) {
 	const short = int64(50 * time.Millisecond)
 	for _, tt := range []struct {
 		name   string
-		limits outbound.Limits
+		terms  *outbound.Terms
 		answer string
 		why    reason.Code
 		want   string
 	}{
-		{"response", outbound.Limits{Response: short}, "HTTP/1.1 200", reason.ResponseTimeout, "HTTP/1.1 502 "},
-		{"stall", outbound.Limits{Stall: short}, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", reason.StallTimeout, "HTTP/1.1 200 "},
+		{"response", &outbound.Terms{Response: short}, "HTTP/1.1 200", reason.ResponseTimeout, "HTTP/1.1 502 "},
+		{"stall", &outbound.Terms{Stall: short}, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", reason.StallTimeout, "HTTP/1.1 200 "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +201,7 @@ func TestTimes(t *testing.T) {
 					c.R.ReadByte()
 				}
 			})
-			g := gatewayTo(t, tt.limits, u.addr())
+			g := gatewayTo(t, tt.terms, u.addr())
 			c := g.serve(t).Dial()
 			c.Send(get + "BAD\r\n\r\n")
 			if got := c.UpToEnd(); !strings.HasPrefix(got, tt.want) {
@@ -231,7 +231,7 @@ func TestClientGone(t *testing.T) {
 					c.R.ReadByte()
 					close(left)
 				})
-				g := gatewayTo(t, limits, u.addr())
+				g := gatewayTo(t, terms(), u.addr())
 				c := g.serve(t).Dial()
 				c.Send(get)
 				servertest.Await(t, asked, "the request")
@@ -297,7 +297,7 @@ func TestStalledClient(t *testing.T) {
 				}
 				sum <- [32]byte(h.Sum(nil))
 			})
-			g := gatewayTo(t, limits, u.addr())
+			g := gatewayTo(t, terms(), u.addr())
 			c := g.serve(t).DialSmall(64 << 10)
 			c.Send(get)
 			c.R.ReadByte()
@@ -366,7 +366,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	a, b := start(t, serve), start(t, serve)
-	g := gatewayTo(t, limits, closedPort(t), a.addr(), b.addr())
+	g := gatewayTo(t, terms(), closedPort(t), a.addr(), b.addr())
 	s := g.serve(t)
 	rounds := 200
 	if testing.Short() {
@@ -435,7 +435,7 @@ func TestShutdown(t *testing.T) {
 		}
 		return ok
 	}))
-	g := gatewayTo(t, limits, u.addr())
+	g := gatewayTo(t, terms(), u.addr())
 	s := g.serve(t)
 	idle := s.Dial()
 	idle.Send(get)
@@ -464,7 +464,7 @@ func TestIdleClosed(t *testing.T) {
 		io.WriteString(c.Conn, ok)
 		<-closeAll
 	})
-	g := gatewayTo(t, limits, u.addr())
+	g := gatewayTo(t, terms(), u.addr())
 	c := g.serve(t).Dial()
 	c.Send(get)
 	c.Status(200)

@@ -111,6 +111,7 @@ func headOf(c *servertest.Client) (string, bool) {
 type gateway struct {
 	t       testing.TB
 	servers []*outbound.Server
+	terms   *outbound.Terms
 	again   bool
 	policy  retry.Policy
 
@@ -121,18 +122,20 @@ type gateway struct {
 	idle     sync.Cond
 }
 
-var limits = outbound.Limits{Connect: int64(servertest.Patience), Response: int64(servertest.Patience),
-	Stall: int64(servertest.Patience), Idle: 4}
+func terms() *outbound.Terms {
+	const long = int64(servertest.Patience)
+	return &outbound.Terms{Connect: long, Response: long, Stall: long, Idle: 4, IdleTime: long}
+}
 
-func gatewayTo(t testing.TB, l outbound.Limits, addrs ...string) *gateway {
-	g := &gateway{t: t, again: true}
+func gatewayTo(t testing.TB, terms *outbound.Terms, addrs ...string) *gateway {
+	g := &gateway{t: t, again: true, terms: outbound.NewTerms(terms)}
 	g.idle.L = &g.mu
 	for _, a := range addrs {
 		r, err := sys.NewRemote("tcp", a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.servers = append(g.servers, outbound.NewServer(r, l, retry.NewIdleLimit(0)))
+		g.servers = append(g.servers, outbound.NewServer(r, retry.NewIdleLimit(0)))
 	}
 	return g
 }
@@ -143,7 +146,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *gateway) ServeDirect(x *direct.Exchange) bool {
 	return (*wire.Exchange)(x).Forward(&outbound.Plan{
-		Route: &trip{g: g}, Server: g.servers[0], Again: g.again, Via: "test",
+		Route: &trip{g: g}, Server: g.servers[0], Terms: g.terms, Again: g.again, Via: "test",
 		Request: forward.Request{Via: "test"},
 	})
 }
@@ -155,7 +158,7 @@ type trip struct {
 	over  bool
 }
 
-func (r *trip) Failed(now int64, a *retry.Attempt) *outbound.Server {
+func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
 	g := r.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,23 +166,23 @@ func (r *trip) Failed(now int64, a *retry.Attempt) *outbound.Server {
 	q := retry.Request{Idempotent: g.again}
 	switch v := retry.Decide(&g.policy, &q, a); {
 	case v.Action == retry.Reconnect:
-		return g.servers[r.tries]
+		return g.servers[r.tries], true
 	case v.Action == retry.Next && r.tries+1 < len(g.servers):
 		r.tries++
-		return g.servers[r.tries]
+		return g.servers[r.tries], false
 	}
 	r.end(a.Reason)
-	return nil
+	return nil, false
 }
 
-func (r *trip) Answered(_ int64, status int) []byte {
+func (r *trip) Answered(status int) []byte {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.g.statuses = append(r.g.statuses, status)
 	return nil
 }
 
-func (r *trip) Done(_ int64, why reason.Code) {
+func (r *trip) Done(why reason.Code) {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.end(why)

@@ -68,13 +68,13 @@ func TestResponses(t *testing.T) {
 		{name: "part of a head", answer: "HTTP/1.1 200 OK\r\nX:", closes: true, want: instead, why: reason.Closed},
 		{name: "no HTTP", answer: "SSH-2.0-x\r\n", want: instead, why: reason.Malformed},
 		{name: "both framings", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-			want: instead, why: reason.Malformed},
-		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n", want: instead, why: reason.Malformed},
-		{name: "unasked upgrade", answer: "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", want: instead, why: reason.Malformed},
+			want: instead, why: reason.BadFraming},
+		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n", want: instead, why: reason.BadFraming},
+		{name: "unasked upgrade", answer: "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", want: instead, why: reason.BadUpgrade},
 		{name: "folded", answer: "HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 0\r\n\r\n", want: instead, why: reason.Malformed},
-		{name: "many interims", answer: strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 17), why: reason.Malformed,
+		{name: "many interims", answer: strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 17), why: reason.ManyInterim,
 			want: strings.Repeat("HTTP/1.1 103 E\r\nVia: 1.1 test\r\n\r\n", 16) + instead},
-		{name: "long head", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", want: instead, why: reason.Malformed},
+		{name: "long head", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", want: instead, why: reason.HeadTooLarge},
 	} {
 		for _, slowly := range []bool{false, true} {
 			if slowly && len(tt.answer) > 1<<16 {
@@ -99,7 +99,7 @@ func TestResponses(t *testing.T) {
 						c.R.ReadByte() // until the other side closes
 					}
 				})
-				g := gatewayTo(t, limits, u.addr())
+				g := gatewayTo(t, terms(), u.addr())
 				g.again = false // or Closed is tried again
 				s := g.serve(t)
 				ask := tt.ask

@@ -66,7 +66,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	f.request.B, f.sent, err = forward.AppendRequest(f.request.B[:0], r.raw, &r.head, &p.Request)
 	if err != nil { // the plain way answers it
 		f.request.Release()
-		p.Route.Done(s.Link.Now(), reason.ClientGone)
+		p.Route.Done(reason.ClientGone)
 		return s.serveAfterAll(r)
 	}
 	f.request.B = append(f.request.B, r.raw[len(r.raw)-r.body:]...)
@@ -97,7 +97,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 // dropPlan ends a Plan that is not carried out.
 func (s *Session) dropPlan(r *request) {
 	if p, ok := r.x.Plan().(*outbound.Plan); ok {
-		p.Route.Done(s.Link.Now(), reason.ClientGone)
+		p.Route.Done(reason.ClientGone)
 	}
 }
 
@@ -121,7 +121,7 @@ func (f *forwarded) Data(eof bool) conn.Next {
 	case f.plan != nil:
 		f.request.Release()
 		f.plan, f.request = nil, nil
-		f.route.Done(f.link.Now(), reason.ClientGone)
+		f.route.Done(reason.ClientGone)
 		f.ended(false)
 		return conn.Close
 	case eof: // the client has gone, as net/http understands it
@@ -444,7 +444,7 @@ func (f *forwarded) Closed(bool) {
 		if f.plan != nil {
 			f.request.Release()
 			f.plan, f.request = nil, nil
-			f.route.Done(f.link.Now(), reason.ClientGone)
+			f.route.Done(reason.ClientGone)
 			f.ended(false)
 		} else {
 			f.gone()
