@@ -256,9 +256,12 @@ func (t *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fres
 }
 
 // Answered implements outbound.Route.
-func (t *trip) Answered(status int) (add []byte) {
+func (t *trip) Answered(status int, minor uint8) (add []byte) {
 	t.served = true
 	p := t.pick
+	if old := minor == 0; p.link.old.Load() != old {
+		p.link.old.Store(old)
+	}
 	at := now()
 	p.entry.done(p.ticket, reason.Of(status))
 	p.entry.bal.Observe(at-t.sent, at)

@@ -63,7 +63,8 @@ func (d *Body) Decode(dst, src []byte) (n, used int, err error) {
 }
 
 // Next is Decode in place: data is the next part of the body, in the memory of src, and used
-// how much of src was read for it. What was read may have been changed.
+// how much of src was read for it. What was read may have been changed, and the capacity of
+// data ends with it.
 func (d *Body) Next(src []byte) (data []byte, used int, err error) {
 	switch {
 	case d.failed != nil || d.stage != bodyData:
@@ -72,12 +73,12 @@ func (d *Body) Next(src []byte) (data []byte, used int, err error) {
 		if d.left -= int64(n); d.left == 0 {
 			d.stage = bodyDone
 		}
-		return src[:n], n, nil
+		return src[:n:n], n, nil
 	case d.framing != FramingChunked:
-		return src, len(src), nil
+		return src[:len(src):len(src)], len(src), nil
 	}
 	n, used, err := d.Decode(src, src)
-	return src[:n], used, err
+	return src[:n:used], used, err
 }
 
 // fail records an error of what requests and responses have in common.

@@ -126,9 +126,12 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		if res.IdleSeconds >= 0 {
 			c.server.age.Announced(time.Duration(res.IdleSeconds) * time.Second)
 		}
-		add = x.route.Answered(res.Status)
+		add = x.route.Answered(res.Status, res.Minor)
 	}
-	err := x.client.Response(b, res, add)
+	var err error
+	if res.Status != 100 { // which nobody has asked for
+		err = x.client.Response(b, res, add)
+	}
 	c.out.Discard(len(b))
 	return err
 }

@@ -34,9 +34,9 @@ type Route interface {
 	// there is none: then Instead responds. idle is for how long the connection of the try had
 	// been idle. fresh: the next one must have a new connection.
 	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
-	// Answered is called when the head of the final response has come, and returns field lines
-	// to add to it, each with its CRLF.
-	Answered(status int) (add []byte)
+	// Answered is called when the head of the final response has come, of HTTP/1.minor, and
+	// returns field lines to add to it, each with its CRLF.
+	Answered(status int, minor uint8) (add []byte)
 	// Done is called when the response has ended: reason.None if it is whole.
 	Done(why reason.Code)
 	// Instead returns the response to a request that no server has answered.
@@ -49,7 +49,7 @@ type Client interface {
 	// Response sends the head of a response, whose spans are offsets into head. Interim ones may
 	// come before the final one. add are further field lines.
 	Response(head []byte, r *http1.Response, add []byte) error
-	// Body sends a part of the body.
+	// Body sends a part of the body. The memory beyond it is free, up to its capacity.
 	Body(p []byte) error
 	// Flush is called when there is nothing more to be sent now. full: no more is to come before
 	// Exchange.Resume.

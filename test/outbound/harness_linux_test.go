@@ -175,7 +175,7 @@ func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fres
 	return nil, false
 }
 
-func (r *trip) Answered(status int) []byte {
+func (r *trip) Answered(status int, _ uint8) []byte {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.g.statuses = append(r.g.statuses, status)

@@ -60,9 +60,9 @@ func TestResponses(t *testing.T) {
 		{name: "cut length", answer: "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", closes: true, cut: true, why: reason.Truncated,
 			want: "HTTP/1.1 200 OK\r\nDate\r\nContent-Length: 6\r\nVia: 1.1 test\r\n\r\nhello"},
 		{name: "cut chunks", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", closes: true, cut: true, why: reason.Truncated,
-			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello"},
+			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
 		{name: "bad chunk", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nx\r\n", cut: true, why: reason.BadFraming,
-			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello"},
+			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
 
 		{name: "nothing", answer: "", closes: true, want: instead, why: reason.Closed},
 		{name: "part of a head", answer: "HTTP/1.1 200 OK\r\nX:", closes: true, want: instead, why: reason.Closed},

@@ -279,16 +279,21 @@ func (f *forwarded) Body(p []byte) error {
 	if !f.chunked && !join && f.out == nil {
 		return f.send(nil, p)
 	}
-	b := f.buffer(frame + min(len(p), joinBody))
+	b := f.buffer(frame + min(len(p), joinBody) + 2)
 	if f.chunked {
 		b.B = http1.AppendChunkSize(f.endChunk(b.B), len(p))
-		f.crlf = true
+		if f.crlf = !join && cap(p)-len(p) < 2; !f.crlf && !join {
+			// There is no room if the server's chunk has not ended: then more of it follows.
+			p = append(p, "\r\n"...)
+		}
 	}
-	if join {
-		b.B = append(b.B, p...)
-		return nil
+	if !join {
+		return f.sendOut(p)
 	}
-	return f.sendOut(p)
+	if b.B = append(b.B, p...); f.chunked {
+		b.B = append(b.B, "\r\n"...)
+	}
+	return nil
 }
 
 // endChunk appends the end of the last chunk's data.
