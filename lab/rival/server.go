@@ -21,6 +21,9 @@ type Server struct {
 	TLS  string // another one, with TLS; empty for none
 	proc *child.Child
 	dir  string
+	// Of a proxy: the address of the server behind it, and that if it is the proxy's own.
+	origin string
+	behind *child.Child
 	// reserved releases the ports.
 	reserved []func()
 }
@@ -45,6 +48,8 @@ type Room struct {
 	TLS bool
 	// Link is where the server runs; nil for loopback.
 	Link *link.Link
+	// Origin is the server behind a proxy; empty: one is started.
+	Origin string
 }
 
 // Start starts a server and waits until it answers. It ends at the latest when ctx does.
@@ -71,7 +76,12 @@ func (s *Server) start(ctx context.Context, room Room) error {
 			return err
 		}
 	}
-	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files, s.TLS})
+	if s.Does.Has(Proxy) {
+		if err := s.startOrigin(ctx, room); err != nil {
+			return fmt.Errorf("the server behind it: %w", err)
+		}
+	}
+	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, s.files(room), s.TLS, s.origin})
 	if err != nil {
 		return err
 	}
@@ -85,6 +95,14 @@ func (s *Server) start(ctx context.Context, room Room) error {
 		return err
 	}
 	return s.wait(ctx)
+}
+
+// files is the folder that the server itself serves.
+func (s *Server) files(room Room) string {
+	if s.Does.Has(Proxy) {
+		return ""
+	}
+	return room.Files
 }
 
 // wait returns when the server has answered.
@@ -128,6 +146,9 @@ func (s *Server) Ended() error {
 func (s *Server) Stop() {
 	if s.proc != nil {
 		s.proc.Stop()
+	}
+	if s.behind != nil {
+		s.behind.Stop()
 	}
 	for _, release := range s.reserved {
 		release()
