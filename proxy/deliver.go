@@ -90,6 +90,9 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 	h := f.w.Header()
 	copyFields(h, res.Header)
 	f.setCookie(h)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // not one that the server finds by looking at the body
+	}
 	announced := len(h["Trailer"]) > 0
 	f.passed = true
 	f.w.WriteHeader(res.StatusCode)
