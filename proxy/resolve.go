@@ -187,7 +187,8 @@ func (a *answers) accept(name string, n int) bool {
 func targetsOf(list []*net.SRV) []target {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *net.SRV) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Target, b.Target),
+			cmp.Compare(a.Port, b.Port))
 	})
 	var all []target
 	for _, r := range list {
