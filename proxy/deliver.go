@@ -90,6 +90,9 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 	h := f.w.Header()
 	copyFields(h, res.Header)
 	f.setCookie(h)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // not one that the server finds by looking at the body
+	}
 	announced := len(h["Trailer"]) > 0
 	f.passed = true
 	f.w.WriteHeader(res.StatusCode)
@@ -122,7 +125,7 @@ func (f *forwarding) copy(res *http.Response) error {
 	buffer := copyBuffers.Get().(*[32 << 10]byte)
 	defer copyBuffers.Put(buffer)
 	left := int64(-1)
-	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil && f.r.Method != http.MethodHead {
+	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil {
 		left = n
 	}
 	none := f.r.Method == http.MethodHead || res.StatusCode == http.StatusNoContent ||
@@ -336,7 +339,8 @@ func (o *Options) write(ctx context.Context, level slog.Level, e *Error, more st
 	if !l.Enabled(ctx, level) {
 		return
 	}
-	l.LogAttrs(ctx, level, "proxy: "+e.Error()+more, slog.String("upstream", e.Upstream), slog.String("server", e.Server),
+	l.LogAttrs(ctx, level, "proxy: "+e.Error()+more,
+		slog.String("upstream", e.Upstream), slog.String("server", e.Server),
 		slog.String("reason", e.Reason), slog.Int("status", e.Status), slog.Bool("sent", e.Sent),
 		slog.Bool("reused", e.Reused), slog.Int("retried", e.Retried), slog.String("not_retried", e.NotRetried),
 		slog.String("method", e.Method))
