@@ -16,7 +16,9 @@ type course struct {
 // after decides about a try at p that has failed, which it reports. It returns the server of
 // the next one, which may be the same on a fresh connection; p is released then unless it is
 // that. Otherwise it returns why there is none, "" if nothing stands against it.
-func (c *course) after(u *Upstream, p *pick, a *retry.Attempt, q retry.Request) (next *pick, fresh bool, obstacle string) {
+func (c *course) after(
+	u *Upstream, p *pick, a *retry.Attempt, q retry.Request,
+) (next *pick, fresh bool, obstacle string) {
 	if a.Blames() {
 		p.entry.done(p.ticket, a.Reason)
 	} else {

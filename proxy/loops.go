@@ -27,7 +27,8 @@ import (
 // onLoops reports whether requests may be forwarded on loops: nothing of the program's has to
 // see the request or the response.
 func (o *Options) onLoops() bool {
-	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil && o.StripPrefix == ""
+	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil &&
+		o.StripPrefix == ""
 }
 
 // onLoops is Options.onLoops for what concerns the servers.

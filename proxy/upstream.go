@@ -112,7 +112,8 @@ func (u *Upstream) start() error {
 	u.checkKey = u.o.Check.key(u.o.Protocol)
 	u.policy = retry.Policy{Keys: u.o.Retry.Keys, Timeouts: u.o.Retry.Timeouts, Statuses: u.o.Retry.Statuses}
 	u.terms = outbound.NewTerms(&outbound.Terms{Connect: int64(u.o.ConnectTimeout),
-		Response: int64(u.o.ResponseTimeout), Stall: int64(u.o.StallTimeout), Idle: u.o.MaxIdle, IdleTime: int64(u.o.IdleTimeout)})
+		Response: int64(u.o.ResponseTimeout), Stall: int64(u.o.StallTimeout), Idle: u.o.MaxIdle,
+		IdleTime: int64(u.o.IdleTimeout)})
 	for i, s := range u.o.Servers {
 		t, err := targetOf(s)
 		if err != nil {

@@ -76,7 +76,7 @@ var policy = []rule{
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view internal/buf internal/forward internal/reason internal/outbound"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched"},
 
 	// What a server knows of itself.
@@ -130,7 +130,8 @@ var policy = []rule{
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
-	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin"},
+	{pkg: "internal/outbound", may: "direct internal/sys internal/buf internal/loop internal/conn internal/http1 internal/forward internal/reason internal/retry internal/origin"},
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any

@@ -107,22 +107,28 @@ func (s *Server) files(room Room) string {
 
 // wait returns when the server has answered.
 func (s *Server) wait(ctx context.Context) error {
+	err := answers(ctx, s.Addr, s.Closes, s.proc)
+	if ended := s.Ended(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+// answers returns when a server has answered, or its process has ended.
+func answers(ctx context.Context, addr string, closes bool, proc *child.Child) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	first := exchange.Get("/")
-	first.Close = s.Closes
+	first.Close = closes
 	for {
-		_, last := exchange.Fetch(ctx, s.Addr, first)
-		if err := s.Ended(); err != nil {
+		_, last := exchange.Fetch(ctx, addr, first)
+		if err := proc.Ended(); err != nil || last == nil {
 			return err
-		}
-		if last == nil {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no answer in %v: %w", patience, last)
-		case <-s.proc.Done():
+		case <-proc.Done():
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
