@@ -166,7 +166,7 @@ func (s *Server) startOrigin(ctx context.Context, room Room) error {
 		return err
 	}
 	s.origin = addr
-	return answers(ctx, addr, false, s.behind)
+	return awaitAnswer(ctx, addr, false, s.behind)
 }
 
 // others returns the cores that a server does not have; all, if there are no others.

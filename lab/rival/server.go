@@ -107,15 +107,15 @@ func (s *Server) files(room Room) string {
 
 // wait returns when the server has answered.
 func (s *Server) wait(ctx context.Context) error {
-	err := answers(ctx, s.Addr, s.Closes, s.proc)
+	err := awaitAnswer(ctx, s.Addr, s.Closes, s.proc)
 	if ended := s.Ended(); ended != nil {
 		return ended
 	}
 	return err
 }
 
-// answers returns when a server has answered, or its process has ended.
-func answers(ctx context.Context, addr string, closes bool, proc *child.Child) error {
+// awaitAnswer returns when a server has answered, or its process has ended.
+func awaitAnswer(ctx context.Context, addr string, closes bool, proc *child.Child) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	first := exchange.Get("/")
