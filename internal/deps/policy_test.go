@@ -26,6 +26,8 @@ var policy = []rule{
 	{pkg: "internal/peer"},
 	// What a reverse proxy knows of its upstreams, without sockets: why something failed, counts of
 	// the last seconds, what may be tried again, the health of servers.
+	{pkg: "internal/window"},
+	{pkg: "internal/reason"},
 	{pkg: "internal/health", may: "internal/reason internal/window"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
@@ -72,8 +74,6 @@ var policy = []rule{
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
-	{pkg: "internal/window"},
-	{pkg: "internal/reason"},
 	{pkg: "internal/retry", may: "internal/reason internal/window"},
 	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},

@@ -26,7 +26,7 @@ func proxyScenes(upload exchange.Request) []scene {
 		{name: "proxyh2", about: "a reverse proxy with HTTP/2: \"Hello, World!\"", title: "%d connections of 32 streams to a proxy, TLS",
 			request: exchange.Get("/"), want: hello, tls: true, connections: h2Connections, streams: h2Streams},
 		{name: "proxyupload", about: "a reverse proxy: bodies of 8 MiB, 8 connections", title: "%d connections to a proxy, POST of 8 MiB",
-			request: exchange.Request{Method: "POST", Path: "/", Type: upload.Type, Body: upload.Body}, want: hello, connections: "8"},
+			request: exchange.Request{Method: "POST", Path: "/upload", Type: upload.Type, Body: upload.Body}, want: hello, connections: "8"},
 	}
 	for i := range all {
 		all[i].server, all[i].rivals, all[i].needs = proxyServer, everyone, rival.Proxy

@@ -16,13 +16,21 @@ import (
 // This file is reverse proxies. Behind each is an origin of its own, an nginx, on the cores that the proxy does not have.
 // All keep connections to it, and send X-Forwarded-For, -Host and -Proto and X-Real-IP.
 
-// originConf has what a site of nginx.go has, without the choice. "/" is the usual answer to any method.
+// originConf has what a site of nginx.go has, without the choice. "/" is the usual answer to any method, and /upload the
+// same when it has the whole body: nginx reads that before it asks another server, here itself.
 const originConf = `	default_type text/plain;
 	client_max_body_size 1g;
 	server {
 		listen ADDR backlog=4096;
 		location = / {
 			return 200 "Hello, World!";
+		}
+		location = /upload {
+			client_body_buffer_size 16m;
+			proxy_pass http://ADDR/;
+			proxy_pass_request_body off;
+			proxy_method GET;
+			proxy_set_header Content-Length "";
 		}
 		location / {
 			FILES
