@@ -123,7 +123,7 @@ func haproxy(p place) (child.Command, error) {
 		secure = "bind " + p.tls + " ssl crt " + file + " alpn h2,http/1.1 backlog 4096"
 	}
 	// It closes idle connections to servers beyond a fifth of its descriptors.
-	open := 10 * (p.connections + spare)
+	open := min(10*(p.connections+spare), 9000)
 	text := strings.NewReplacer("ADDR", p.addr, "CORES", strconv.Itoa(p.cores), "SECURE", secure, "ORIGIN", p.origin,
 		"OPEN", strconv.Itoa(open)).Replace(haproxyConf)
 	conf := filepath.Join(p.dir, "haproxy.cfg")
