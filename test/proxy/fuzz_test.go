@@ -18,13 +18,10 @@ import (
 
 // conversation sends in to a server and returns all that it sends until it closes.
 func conversation(t testing.TB, ts *engines.Server, in []byte) []byte {
-	c := ts.Dial()
+	c := servertest.Dial(t, ts.ListenAddr)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(servertest.Patience))
-	go func() {
-		c.Write(in)
-		c.TCP().CloseWrite()
-	}()
+	go c.Write(in) // no FIN after it: that would be a client that is gone
 	out, err := io.ReadAll(c.R)
 	if servertest.IsTimeout(err) {
 		t.Fatalf("no end after %q: %q", in, out)
@@ -50,10 +47,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	var mu sync.Mutex
 	var conns []string
-	var open sync.WaitGroup
 	o := start(f, func(c *conn) {
-		open.Add(1)
-		defer open.Done()
 		if _, _, complete := c.request(); complete {
 			c.put(ok)
 		}
@@ -67,7 +61,8 @@ func FuzzRequests(f *testing.F) {
 	})
 	s := &setup{}
 	s.up.MaxIdle = -1
-	ts := s.start(f, chert.EngineGoroutines, o.addr())
+	ts := engines.Start(f, &chert.Server{Engine: chert.EngineGoroutines, Handler: s.handler(f, o.addr()),
+		IdleTimeout: 20 * time.Millisecond, ReadHeaderTimeout: 20 * time.Millisecond, ReadStallTimeout: 20 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		mu.Lock()
 		conns = nil
@@ -139,7 +134,7 @@ func FuzzResponses(f *testing.F) {
 	})
 	s := &setup{}
 	s.up.Retry.Off = true
-	s.up.Health.Off = true
+	s.up.Health.Off, s.up.MaxIdle = true, -1
 	ts := s.start(f, chert.EngineGoroutines, o.addr())
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 60_000 {
