@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/balance"
+	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
@@ -40,7 +41,6 @@ func (u *Upstream) onLoops() bool {
 // time uses it. It is pooled.
 type trip struct {
 	course
-	plan   outbound.Plan
 	h      *Handler
 	u      *Upstream
 	pick   *pick
@@ -77,12 +77,13 @@ func (h *Handler) ServeDirect(dx *direct.Exchange) bool {
 	}
 	t := trips.Get().(*trip)
 	t.h, t.u = h, h.o.Upstream
-	if !t.start(dx) {
+	p := t.start(dx)
+	if p == nil {
 		t.free()
 		return false
 	}
 	t.u.budget.Request(t.begin)
-	return x.Forward(&t.plan)
+	return x.Forward(p)
 }
 
 // unchanged reports whether the path and the query are still the client's: a middleware may
@@ -99,8 +100,8 @@ func unchanged(x *wire.Exchange) bool {
 	return err == nil && decoded == view.String(x.Path())
 }
 
-// start chooses a server. It reports false if there is none, or the request has to wait for it.
-func (t *trip) start(dx *direct.Exchange) bool {
+// start chooses a server. It returns nil if there is none, or the request has to wait for it.
+func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	x := dx.Wire()
 	t.begin = now()
 	t.method, t.secure = x.Method(), x.TLS()
@@ -110,33 +111,34 @@ func (t *trip) start(dx *direct.Exchange) bool {
 	}
 	u, g := t.u, t.u.current.Load()
 	if len(g.members) == 0 || u.waiting.len() > 0 || !t.keys(x) {
-		return false
+		return nil
 	}
 	if t.h.o.Host == hostUpstream && len(g.members) > 1 {
-		return false // the head would differ for each
+		return nil // the head would differ for each
 	}
 	if t.pick, _ = u.attempt(g, &t.choice); t.pick == nil {
-		return false
+		return nil
 	}
 	if t.pick.link.out == nil {
 		t.pick.abandon()
-		return false
+		return nil
 	}
 	t.hook = refusal.In(dx)
 	if t.report = ReportOf(dx); t.report != nil {
 		t.report.Upstream = u.o.Name
 	}
-	t.plan = outbound.Plan{Route: t, Terms: u.terms, Server: t.pick.link.out, Via: t.h.o.Via}
-	t.plan.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
-	t.request(x)
+	p := outbound.NewPlan()
+	p.Route, p.Terms, p.Server, p.Via = t, u.terms, t.pick.link.out, t.h.o.Via
+	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
+	t.request(x, &p.Request)
 	t.try()
-	return true
+	return p
 }
 
 // request says how the head is changed. It is written before the exchange ends, whose memory
 // it refers to.
-func (t *trip) request(x *wire.Exchange) {
-	o, r := &t.h.o, &t.plan.Request
+func (t *trip) request(x *wire.Exchange, r *forward.Request) {
+	o := &t.h.o
 	r.Proto, r.Via = "http", o.Via
 	if t.secure {
 		r.Proto = "https"

@@ -18,7 +18,6 @@ type Conn struct {
 	terms  *Terms    // of the exchange, or the last one
 	x      *Exchange // nil while it is idle, or about to end
 	body   http1.Body
-	want   http1.Expected
 	parsed http1.Progress
 	since  int64 // when it became idle, of sys.Nanotime
 	idle   bool  // it is in a pool
@@ -34,7 +33,7 @@ var _ conn.Dialled = (*Conn)(nil)
 func (c *Conn) begin(x *Exchange) {
 	c.reused = c.up
 	c.idle, c.got, c.inBody = false, false, false
-	c.x, c.terms, c.want, c.parsed = x, x.terms, x.want, http1.Progress{}
+	c.x, c.terms, c.parsed = x, x.terms, http1.Progress{}
 	x.conn = c
 }
 
@@ -79,7 +78,7 @@ func (c *Conn) Data(eof bool) conn.Next {
 		b := c.out.Buffered()
 		c.got = c.got || len(b) > 0
 		res := &localOf(c.out.Loop()).res
-		n, err := res.Parse(b, &c.want, &c.parsed, &c.terms.Head)
+		n, err := res.Parse(b, &c.x.want, &c.parsed, &c.terms.Head)
 		switch {
 		case err != nil:
 			c.fail(origin.Malformed(err))

@@ -1,6 +1,8 @@
 package outbound
 
 import (
+	"sync"
+
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
@@ -12,7 +14,8 @@ import (
 	"github.com/chert-http/chert/internal/retry"
 )
 
-// A Plan is a request that is to be forwarded: what a handler gives a server that can do so.
+// A Plan is a request that is to be forwarded: what a handler gives a server that can do so. It is
+// pooled: the server ends it by Begin or Drop, after which it must not be used.
 type Plan struct {
 	Route  Route
 	Server *Server // the first to try
@@ -24,6 +27,29 @@ type Plan struct {
 	Again bool
 	// Via is that of responses.
 	Via string
+
+	// Out and Sent are the server's: what is to be sent, and what that means for the response.
+	Out  *buf.Buf
+	Sent forward.Sent
+}
+
+var plans = sync.Pool{New: func() any { return new(Plan) }}
+
+// NewPlan returns an empty Plan.
+func NewPlan() *Plan { return plans.Get().(*Plan) }
+
+func (p *Plan) free() {
+	*p = Plan{}
+	plans.Put(p)
+}
+
+// Drop ends a Plan that is not carried out.
+func (p *Plan) Drop() {
+	if p.Out != nil {
+		p.Out.Release()
+	}
+	p.Route.Done(reason.ClientGone)
+	p.free()
 }
 
 // A Route stands for the servers that a request may go to. Its methods must not block; the
@@ -75,12 +101,19 @@ type Exchange struct {
 	answered bool // a final response has begun
 }
 
-// Begin sends a request, out, to the server of the plan; want is what its response depends on. It may
-// end before Begin returns. The Exchange owns out.
-func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client, out *buf.Buf, want http1.Expected) {
-	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: out, want: want, again: p.Again}
-	x.try(p.Server, false)
+// Begin carries out a plan. It may end before Begin returns.
+func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
+	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again}
+	s := p.Server
+	p.free()
+	x.try(s, false)
 }
+
+// Head reports whether the response has no body because of the request's method.
+func (x *Exchange) Head() bool { return x.want.Head }
+
+// Route returns the plan's.
+func (x *Exchange) Route() Route { return x.route }
 
 // try begins tries until one has begun.
 func (x *Exchange) try(s *Server, fresh bool) {

@@ -10,7 +10,6 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
-	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
@@ -145,10 +144,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *gateway) ServeDirect(x *direct.Exchange) bool {
-	return (*wire.Exchange)(x).Forward(&outbound.Plan{
-		Route: &trip{g: g}, Server: g.servers[0], Terms: g.terms, Again: g.again, Via: "test",
-		Request: forward.Request{Via: "test"},
-	})
+	p := outbound.NewPlan()
+	p.Route, p.Server, p.Terms, p.Again, p.Via = &trip{g: g}, g.servers[0], g.terms, g.again, "test"
+	p.Request.Via = "test"
+	return (*wire.Exchange)(x).Forward(p)
 }
 
 // A trip is the Route of one request.

@@ -29,18 +29,15 @@ type forwarded struct {
 	link     *conn.Conn
 	x        outbound.Exchange
 	plan     *outbound.Plan // until the exchange begins
-	route    outbound.Route
-	request  *buf.Buf // until then: what is to be sent
-	sent     forward.Sent
-	out      *buf.Buf // what is to be sent to the client; nil for nothing
-	kept     []wire.Field
-	edits    []func(x *wire.Exchange)
+	out      *buf.Buf       // what is to be sent to the client; nil for nothing
+	edits    *edits         // nil for none
 	via      string
 	pattern  string
 	time     bridge.Timing
 	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
-	status   int   // of the final response; 0 before it
+	status   int32 // of the final response; 0 before it
 	next     conn.Next
+	trailers bool // the client accepts them
 	chunked  bool
 	crlf     bool // of a chunk whose data has been sent
 	last     bool // the connection ends after the response
@@ -48,6 +45,12 @@ type forwarded struct {
 	stalled  bool // the client has no room
 	inside   bool // Begin is running
 	over     bool
+}
+
+// edits are what middleware does to the response.
+type edits struct {
+	kept  []wire.Field
+	later []func(x *wire.Exchange)
 }
 
 var (
@@ -60,25 +63,24 @@ const maxAhead = 16 << 10
 
 // forward leaves r to p. Its bytes have not been discarded.
 func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
-	size := len(r.raw) + len(r.raw)/4 + 512
-	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, route: p.Route, via: p.Via, request: buf.Get(size)}
+	out := buf.Get(len(r.raw) + 256)
 	var err error
-	f.request.B, f.sent, err = forward.AppendRequest(f.request.B[:0], r.raw, &r.head, &p.Request)
-	if err != nil { // the plain way answers it
-		f.request.Release()
-		p.Route.Done(reason.ClientGone)
-		return s.serveAfterAll(r)
+	if out.B, p.Sent, err = forward.AppendRequest(out.B, r.raw, &r.head, &p.Request); err != nil {
+		out.Release()
+		p.Drop()
+		return s.serveAfterAll(r) // which answers it
 	}
-	f.request.B = append(f.request.B, r.raw[len(r.raw)-r.body:]...)
+	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)
+	p.Out = out
 	if s.ReadTimeout > 0 {
 		s.HeadServed()
 	}
 	s.release()
-	f.time, f.pattern, f.alive = r.time, r.x.Pattern(), r.head.KeepAlive
-	if r.x.HasKept() {
-		f.kept = r.x.TakeKept()
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, trailers: p.Sent.Trailers,
+		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive}
+	if later := r.x.TakeLater(); r.x.HasKept() || len(later) > 0 {
+		f.edits = &edits{r.x.TakeKept(), later}
 	}
-	f.edits = r.x.TakeLater()
 	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
 		f.deadline = f.time.HeadAt() + int64(d)
 	}
@@ -97,16 +99,16 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 // dropPlan ends a Plan that is not carried out.
 func (s *Session) dropPlan(r *request) {
 	if p, ok := r.x.Plan().(*outbound.Plan); ok {
-		p.Route.Done(reason.ClientGone)
+		p.Drop()
 	}
 }
 
 // begin begins the exchange, and returns what is to happen on the client's connection.
 func (f *forwarded) begin() conn.Next {
-	p, out := f.plan, f.request
-	f.plan, f.request = nil, nil
+	p := f.plan
+	f.plan = nil
 	f.inside = true
-	f.x.Begin(f.link.Loop(), p, f, out, f.sent.Expected)
+	f.x.Begin(f.link.Loop(), p, f)
 	if f.inside = false; f.over {
 		return f.next
 	}
@@ -118,12 +120,6 @@ func (f *forwarded) Data(eof bool) conn.Next {
 	switch {
 	case f.plan != nil && !eof:
 		return f.begin()
-	case f.plan != nil:
-		f.request.Release()
-		f.plan, f.request = nil, nil
-		f.route.Done(reason.ClientGone)
-		f.ended(false)
-		return conn.Close
 	case eof: // the client has gone, as net/http understands it
 		f.gone()
 		return conn.Close
@@ -144,7 +140,12 @@ func (f *forwarded) reading() conn.Next {
 
 // gone ends the exchange because the client has gone.
 func (f *forwarded) gone() {
-	f.x.Cancel()
+	if p := f.plan; p != nil {
+		f.plan = nil
+		p.Drop()
+	} else {
+		f.x.Cancel()
+	}
 	f.ended(false)
 }
 
@@ -153,7 +154,7 @@ func (f *forwarded) ended(complete bool) {
 	f.over = true
 	f.dropOut()
 	s := f.s
-	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(f.status), f.pattern)
+	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(int(f.status)), f.pattern)
 	if waiting, lost := f.link.Unsent(); waiting > 0 && complete {
 		f.link.Follow(f)
 	} else {
@@ -173,9 +174,9 @@ func (f *forwarded) dropOut() {
 
 // Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
-	o := forward.Response{Minor: 1, Trailers: f.sent.Trailers, Via: f.via, Add: add}
+	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Add: add}
 	if !r.Interim() {
-		f.status = r.Status
+		f.status = int32(r.Status)
 		f.last = !f.alive || !f.s.KeepAlives()
 		o.Close = f.last
 		f.SetStatus(r.Status)
@@ -191,7 +192,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		f.broken()
 		return err
 	}
-	if !r.Interim() && len(f.edits) > 0 {
+	if !r.Interim() && f.edits != nil && len(f.edits.later) > 0 {
 		out = f.edit(out[:len(b.B)], out[len(b.B):])
 	}
 	b.B = out
@@ -204,7 +205,7 @@ func (f *forwarded) edit(dst, head []byte) []byte {
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
 	x.SetElsewhere()
-	x.SetStatus(f.status)
+	x.SetStatus(int(f.status))
 	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
 	dst = append(append(dst, lines[0]...), "\r\n"...)
 	fixed := len(dst)
@@ -218,20 +219,28 @@ func (f *forwarded) edit(dst, head []byte) []byte {
 	}
 	framing := string(dst[fixed:])
 	dst = dst[:fixed]
-	exec.Call(func() {
-		for _, edit := range f.edits {
-			edit(&x)
-		}
-	}, f.s.LogEnd)
+	f.change(&x)
 	for field := range x.ResponseFields {
 		dst = http1.AppendField(dst, field.Name, field.Value)
 	}
 	return append(append(dst, framing...), "\r\n"...)
 }
 
+// change calls the middleware that changes responses.
+func (f *forwarded) change(x *wire.Exchange) {
+	if f.edits == nil {
+		return
+	}
+	exec.Call(func() {
+		for _, edit := range f.edits.later {
+			edit(x)
+		}
+	}, f.s.LogEnd)
+}
+
 // method is what matters of the request's to its response.
 func (f *forwarded) method() string {
-	if f.sent.Expected.Head {
+	if f.x.Head() {
 		return http.MethodHead
 	}
 	return http.MethodGet
@@ -239,11 +248,11 @@ func (f *forwarded) method() string {
 
 // addKept adds the fields that middleware has set: see wire.Exchange.Keep.
 func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
-	if len(f.kept) == 0 {
+	if f.edits == nil {
 		return add
 	}
 	var all []byte
-	for _, k := range f.kept {
+	for _, k := range f.edits.kept {
 		if wire.IsList(k.Name) || !hasField(head, r, k.Name) {
 			all = http1.AppendField(all, k.Name, k.Value)
 		}
@@ -361,7 +370,7 @@ func (f *forwarded) End(b []byte, fields []http1.Field) {
 	if f.chunked {
 		out := f.buffer(len(b) + 16)
 		out.B = append(f.endChunk(out.B), "0\r\n"...)
-		if f.sent.Trailers {
+		if f.trailers {
 			out.B = forward.AppendTrailer(out.B, b, fields)
 		} else {
 			out.B = append(out.B, "\r\n"...)
@@ -404,17 +413,15 @@ func (f *forwarded) Fail(reason.Code) {
 	}
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
-	for _, k := range f.kept {
-		x.Keep(wire.NewName(k.Name), k.Value)
-	}
-	f.route.Instead().ServeDirect((*direct.Exchange)(&x))
-	exec.Call(func() {
-		for _, edit := range f.edits {
-			edit(&x)
+	if f.edits != nil {
+		for _, k := range f.edits.kept {
+			x.Keep(wire.NewName(k.Name), k.Value)
 		}
-	}, f.s.LogEnd)
+	}
+	f.x.Route().Instead().ServeDirect((*direct.Exchange)(&x))
+	f.change(&x)
 	a := x.Finish()
-	f.status, f.last = a.Status, !f.alive || !f.s.KeepAlives()
+	f.status, f.last = int32(a.Status), !f.alive || !f.s.KeepAlives()
 	f.SetStatus(a.Status)
 	f.Given(len(a.Body))
 	out := f.buffer(1024 + len(a.Body))
@@ -446,14 +453,7 @@ func (f *forwarded) Expired() conn.Next {
 // Closed implements conn.Session.
 func (f *forwarded) Closed(bool) {
 	if !f.over {
-		if f.plan != nil {
-			f.request.Release()
-			f.plan, f.request = nil, nil
-			f.route.Done(reason.ClientGone)
-			f.ended(false)
-		} else {
-			f.gone()
-		}
+		f.gone()
 	}
 	f.s.SetState(http.StateClosed)
 }
