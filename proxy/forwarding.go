@@ -89,7 +89,8 @@ func (f *forwarding) prepare() *http1.Error {
 		client, peer, trusted = peer, addressOf(last), true
 	}
 	f.options = forward.Request{
-		Peer: []byte(peer), Client: []byte(client), Proto: "http", Trusted: trusted, XForwarded: !o.NoXForwarded, RealIP: !o.NoXForwarded,
+		Peer: []byte(peer), Client: []byte(client), Proto: "http",
+		Trusted: trusted, XForwarded: !o.NoXForwarded, RealIP: !o.NoXForwarded,
 		Forwarded: o.Forwarded, Via: o.Via, Prefix: []byte(o.StripPrefix),
 		Upgrade: f.u.o.Protocol == ProtocolHTTP1, Expect: true,
 	}
