@@ -31,8 +31,9 @@ type Options struct {
 	ErrorHandler func(w http.ResponseWriter, r *http.Request, err *Error)
 
 	// Trusted are the addresses of proxies in front. Their X-Forwarded-* and X-Real-IP fields
-	// and Forwarded are passed on and added to; those of other clients are replaced. The
-	// peer is what Request.RemoteAddr has.
+	// and Forwarded are passed on and added to; those of other clients are replaced. A
+	// middleware.RealIP around the handler decides instead of it for the requests whose
+	// address it replaces.
 	Trusted []netip.Prefix
 	// TrustLocal trusts peers without an IP address: those of unix sockets.
 	TrustLocal bool

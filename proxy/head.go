@@ -236,6 +236,12 @@ func hasDots(path string) bool {
 	return dots > 0 && !other
 }
 
+// addressOf returns the IP address of a RemoteAddr, "" for that of a unix socket.
+func addressOf(remote string) string {
+	addr, _ := new(Options).peer(remote)
+	return addr
+}
+
 // peer says who has sent a request from remote, and whether its X-Forwarded-* fields are believed.
 func (o *Options) peer(remote string) (addr string, trusted bool) {
 	a, err := netip.ParseAddrPort(remote)

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/balance"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/lastproxy"
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/refusal"
@@ -147,6 +148,10 @@ func (t *trip) request(x *wire.Exchange, r *forward.Request) {
 	peer, trusted := x.PeerIP(), false
 	if peer == "" || len(o.trusted) > 0 {
 		peer, trusted = o.peer(x.RemoteAddr())
+	}
+	if last, ok := lastproxy.Of(x); ok {
+		r.Client = view.Bytes(peer)
+		peer, trusted = addressOf(last), true
 	}
 	r.Peer, r.Trusted = view.Bytes(peer), trusted
 	if a, ok := x.LocalAddr().(*net.TCPAddr); ok {
