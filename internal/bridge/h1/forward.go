@@ -5,12 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/outbound"
@@ -30,7 +28,7 @@ type forwarded struct {
 	x        outbound.Exchange
 	plan     *outbound.Plan // until the exchange begins
 	out      *buf.Buf       // what is to be sent to the client; nil for nothing
-	edits    *edits         // nil for none
+	edits    *bridge.Edits
 	via      string
 	pattern  string
 	time     bridge.Timing
@@ -45,12 +43,6 @@ type forwarded struct {
 	stalled  bool // the client has no room
 	inside   bool // Begin is running
 	over     bool
-}
-
-// edits are what middleware does to the response.
-type edits struct {
-	kept  []wire.Field
-	later []func(x *wire.Exchange)
 }
 
 var (
@@ -78,9 +70,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	s.release()
 	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, trailers: p.Sent.Trailers,
 		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive}
-	if later := r.x.TakeLater(); r.x.HasKept() || len(later) > 0 {
-		f.edits = &edits{r.x.TakeKept(), later}
-	}
+	f.edits = bridge.EditsOf(&r.x)
 	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
 		f.deadline = f.time.HeadAt() + int64(d)
 	}
@@ -192,7 +182,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		f.broken()
 		return err
 	}
-	if !r.Interim() && f.edits != nil && len(f.edits.later) > 0 {
+	if !r.Interim() && f.edits.Later() {
 		out = f.edit(out[:len(b.B)], out[len(b.B):])
 	}
 	b.B = out
@@ -204,8 +194,6 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 func (f *forwarded) edit(dst, head []byte) []byte {
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
-	x.SetElsewhere()
-	x.SetStatus(int(f.status))
 	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
 	dst = append(append(dst, lines[0]...), "\r\n"...)
 	fixed := len(dst)
@@ -219,23 +207,11 @@ func (f *forwarded) edit(dst, head []byte) []byte {
 	}
 	framing := string(dst[fixed:])
 	dst = dst[:fixed]
-	f.change(&x)
+	f.edits.Change(&f.s.Client, &x, int(f.status))
 	for field := range x.ResponseFields {
 		dst = http1.AppendField(dst, field.Name, field.Value)
 	}
 	return append(append(dst, framing...), "\r\n"...)
-}
-
-// change calls the middleware that changes responses.
-func (f *forwarded) change(x *wire.Exchange) {
-	if f.edits == nil {
-		return
-	}
-	exec.Call(func() {
-		for _, edit := range f.edits.later {
-			edit(x)
-		}
-	}, f.s.LogEnd)
 }
 
 // method is what matters of the request's to its response.
@@ -248,14 +224,14 @@ func (f *forwarded) method() string {
 
 // addKept adds the fields that middleware has set: see wire.Exchange.Keep.
 func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
-	if f.edits == nil {
-		return add
-	}
 	var all []byte
-	for _, k := range f.edits.kept {
+	for _, k := range f.edits.Kept() {
 		if wire.IsList(k.Name) || !hasField(head, r, k.Name) {
 			all = http1.AppendField(all, k.Name, k.Value)
 		}
+	}
+	if all == nil {
+		return add
 	}
 	return append(all, add...)
 }
@@ -413,14 +389,7 @@ func (f *forwarded) Fail(reason.Code) {
 	}
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
-	if f.edits != nil {
-		for _, k := range f.edits.kept {
-			x.Keep(wire.NewName(k.Name), k.Value)
-		}
-	}
-	f.x.Route().Instead().ServeDirect((*direct.Exchange)(&x))
-	f.change(&x)
-	a := x.Finish()
+	a := f.edits.Instead(&f.s.Client, &x, f.x.Route().Instead())
 	f.status, f.last = int32(a.Status), !f.alive || !f.s.KeepAlives()
 	f.SetStatus(a.Status)
 	f.Given(len(a.Body))
