@@ -236,7 +236,9 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 }
 
 // edited appends the fields of a response as middleware changes them, and those of add.
-func (f *forwarded) edited(b, head []byte, r *http1.Response, o *forward.Response, add []byte) (_ []byte, date bool, err error) {
+func (f *forwarded) edited(
+	b, head []byte, r *http1.Response, o *forward.Response, add []byte,
+) (_ []byte, date bool, err error) {
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
 	has := map[string]bool{}
