@@ -58,6 +58,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	trusted []netip.Prefix // Trusted, with IPv4 addresses as such
+	status  string         // Via as an item of Proxy-Status
 }
 
 // Request is what Options.Rewrite changes.
@@ -98,6 +99,11 @@ func (o *Options) complete() error {
 	}
 	if !http1.ValidFieldName(o.Via) {
 		return field("Via", "%q is no token", o.Via)
+	}
+	// RFC 8941 section 3.3.4: a token of a structured field begins with a letter or "*".
+	o.status = o.Via
+	if c := o.Via[0]; c != '*' && (c|0x20 < 'a' || c|0x20 > 'z') {
+		o.status = `"` + o.Via + `"`
 	}
 	switch {
 	case o.BufferRequest == 0:

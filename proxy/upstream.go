@@ -117,10 +117,10 @@ func (u *Upstream) start() error {
 	for i, s := range u.o.Servers {
 		t, err := targetOf(s)
 		if err != nil {
-			return fmt.Errorf("Servers[%d]: %w", i, err)
+			return field(fmt.Sprintf("Servers[%d]", i), "%v", err)
 		}
 		if u.o.TLS != nil && u.o.TLS.ServerName == "" && t.host == "" {
-			return fmt.Errorf("Servers[%d]: TLS to a unix socket needs TLS.ServerName", i)
+			return field(fmt.Sprintf("Servers[%d]", i), "TLS to a unix socket needs TLS.ServerName")
 		}
 		u.targets = append(u.targets, t)
 	}
