@@ -172,7 +172,6 @@ func TestReset(t *testing.T) {
 func TestKeepsServing(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		hold := make(chan bool)
-		t.Cleanup(func() { close(hold) })
 		o := start(t, func(c *conn) {
 			for {
 				switch h := c.head(); {
@@ -191,6 +190,7 @@ func TestKeepsServing(t *testing.T) {
 				}
 			}
 		})
+		t.Cleanup(func() { close(hold) }) // before that of o, which waits
 		s := &setup{}
 		ts := s.start(t, e, o.addr())
 		for _, in := range []string{"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n", upgrade, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx"} {
