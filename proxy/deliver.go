@@ -279,7 +279,7 @@ func (o *Options) response(e *Error) *direct.Response {
 	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
 		"Cache-Control": {"no-store"}}
 	if e.kind != "" {
-		h["Proxy-Status"] = []string{o.Via + "; error=" + e.kind}
+		h["Proxy-Status"] = []string{o.status + "; error=" + e.kind}
 	}
 	if e.unavailable {
 		h["Retry-After"] = []string{"1"}

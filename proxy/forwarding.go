@@ -167,6 +167,12 @@ func (f *forwarding) run() {
 		f.fail(nil, code, err, "")
 		return
 	}
+	// Also if user code panics.
+	defer func() {
+		if p != nil {
+			p.release()
+		}
+	}()
 	fresh := false
 	for {
 		if !f.tries.Begin(p.entry.ref.ID()) && !fresh {

@@ -109,7 +109,7 @@ func TestHTTP2Upstream(t *testing.T) {
 				http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			case "/503":
-				http.Error(w, "busy", 503)
+				http.Error(w, "busy", http.StatusServiceUnavailable)
 				return
 			}
 			w.Header().Set("Seen", fmt.Sprintf("%s %s %s te=%s xff=%s via=%s", r.Proto, r.Host, r.RequestURI, r.Header.Get("Te"), r.Header.Get("X-Forwarded-For"), r.Header.Get("Via")))
@@ -192,6 +192,25 @@ func TestHTTP2Upstream(t *testing.T) {
 		client.Send(get)
 		if res, _ := client.Response("GET"); res.Header.Get("Proxy-Status") != "chert; error=connection_refused" {
 			t.Error(res.Status, res.Header, s.log)
+		}
+	})
+	t.Run("refused, then another", func(t *testing.T) {
+		up := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, n, err)
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		s.up.Balance.Policy = proxy.PolicyRoundRobin
+		ts := s.start(t, chert.EngineGoroutines, refusing(t), up.ListenAddr)
+		client := ts.Dial()
+		for _, in := range []string{post("abc"), post(strings.Repeat("x", 100_000)),
+			servertest.PostChunks("/", servertest.Chunks(strings.Repeat("x", 100_000), 9999))} {
+			client.SendAside(in)
+			res, body := client.Response("POST")
+			if res.StatusCode != 200 || body != "3 <nil>" && body != "100000 <nil>" {
+				t.Error(res.Status, body, s.log)
+			}
 		}
 	})
 	t.Run("speaks HTTP/1", func(t *testing.T) {
