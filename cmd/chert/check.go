@@ -100,10 +100,15 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 	}
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
+		discard := slog.New(slog.DiscardHandler)
+		pool := &upstreamPool{errs: discard}
+		defer pool.close()
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			limits := limiter{store: ratelimit.NewMemory(nil)}
-			all, err = buildSites(cfg, nil, limits, nil, slog.New(slog.DiscardHandler), nil)
+			var up *upstreams
+			if up, _, err = pool.open(unchecked(cfg), false); err == nil {
+				all, err = buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, up, discard, nil)
+			}
 		}
 		if err == nil {
 			all.close()

@@ -96,7 +96,10 @@ func parsePeer(s string) (string, error) {
 
 // trace is what happens to one request: a line for each step. The handlers that buildSites
 // makes with it are those that serve, with a note before and after each.
-type trace struct{ lines [][2]string }
+type trace struct {
+	lines     [][2]string
+	forwarded bool // the response would be an upstream's
+}
 
 func (t *trace) add(what, result string) { t.lines = append(t.lines, [2]string{what, result}) }
 
@@ -163,7 +166,8 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		return err
 	}
 	t := new(trace)
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil,
+		slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}
@@ -181,7 +185,11 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		}
 	}, all}, proxies, false).ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
-	t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
+	if t.forwarded {
+		t.add("response", "that of the upstream, with")
+	} else {
+		t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
+	}
 	names := make([]string, 0, len(w.header))
 	for name := range w.header {
 		names = append(names, name)

@@ -25,8 +25,12 @@ func behind(h http.Handler, p config.Proxies, ids bool) http.Handler {
 		return h
 	}
 	// config.Proxies.Add refuses the prefixes that RealIP would.
-	return middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix,
+	h = middleware.Must(middleware.RealIP(&middleware.RealIPOptions{Trusted: p.Prefixes, TrustLocal: p.Unix,
 		Note: ids}))(h)
+	if d, ok := h.(direct.Handler); ok {
+		return peered{d, p}
+	}
+	return peered{onOrdinary{h}, p}
 }
 
 // proxied is which proxies are trusted, on each address. It is immutable after at.
