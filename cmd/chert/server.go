@@ -142,7 +142,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
-	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, "chert serve "+first.what, s.errs); err != nil {
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title()+first.what, s.errs); err != nil {
 		return err
 	}
 	defer s.admin.close()
@@ -175,6 +175,9 @@ func (s *server) load() (*setup, error) {
 	o := s.o
 	up := &setup{timeout: o.shutdownTimeout, admin: o.admin.text}
 	up.listen, up.chosen = o.addresses()
+	if o.forward != nil {
+		return s.loadForward(up)
+	}
 	if o.config == "" {
 		cfg := o.tls.config()
 		cfg.Sites[0].Root, cfg.Sites[0].Options.Dotfiles = o.dir, o.files.dotfiles
@@ -324,7 +327,10 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	if file == "" {
 		file = s.o.dir
 	}
-	up.shown = setupOf(showFolder(file), up, cfg)
+	if file != "" {
+		file = showFolder(file)
+	}
+	up.shown = setupOf(file, up, cfg)
 	return nil
 }
 

@@ -44,9 +44,9 @@ func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule
 	p := &Proxy{Rewrite: rewrite}
 	name, at, ok := t.str("proxy")
 	if host, hostAt, given := t.str("proxy_host"); given {
-		if p.Host = host; !isHost(host) {
-			l.errorf(hostAt, `proxy_host wants "upstream", which is the address of the server, or a name such as `+
-				`"app.internal"; without it the host is the client's`)
+		p.Host = host
+		if err := CheckProxyHost(host); err != nil {
+			l.errorf(hostAt, "proxy_host %v", err)
 		}
 	}
 	t.boolean("forwarded", &p.Forwarded)
@@ -61,6 +61,15 @@ func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule
 		p.Upstream = l.upstreamOf("proxy", name, at, cfg)
 	}
 	return p
+}
+
+// CheckProxyHost checks a Host field for upstreams.
+func CheckProxyHost(s string) error {
+	if !isHost(s) {
+		return errorText(`wants "upstream", which is the address of the server, or a name such as "app.internal"; ` +
+			`without it the host is the client's`)
+	}
+	return nil
 }
 
 // misplaced reports the keys of proxy in a table without it.

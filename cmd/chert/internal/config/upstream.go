@@ -3,10 +3,12 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -504,3 +506,50 @@ func (l *loader) freeName(addr string) string {
 
 // isAddress reports whether the value of proxy is an address, and not a name.
 func isAddress(s string) bool { return strings.ContainsAny(s, ":/") }
+
+// NewUpstream returns the upstream of addresses on a command line: as those of proxy, or a port of this
+// machine. balance and check are as in the file; "" is the default.
+func NewUpstream(addrs []string, balance, check string) (*Upstream, error) {
+	l, cfg := &loader{doc: &doc{}}, &Config{}
+	var u *Upstream
+	for _, text := range addrs {
+		addr := strings.TrimPrefix(text, ":")
+		if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
+			addr = net.JoinHostPort("127.0.0.1", addr)
+		}
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok && path != "" {
+			path, err := filepath.Abs(path)
+			if err != nil {
+				return nil, err
+			}
+			addr = "unix:" + path
+		}
+		one, err := l.direct(addr, Position{}, cfg)
+		switch {
+		case err != nil:
+			return nil, err
+		case u == nil:
+			u = one
+		case (u.TLS == nil) != (one.TLS == nil):
+			return nil, fmt.Errorf("%q: either all addresses are https, or none", text)
+		case slices.Contains(u.Options.Servers, one.Options.Servers[0]):
+			return nil, fmt.Errorf("%q is there twice", text)
+		default:
+			u.Options.Servers = append(u.Options.Servers, one.Options.Servers[0])
+		}
+	}
+	if len(addrs) > 1 {
+		u.Options.Name = "upstream"
+	}
+	var err error
+	if u.Options.Balance, err = proxy.ParseBalance(balance); err != nil {
+		return nil, fmt.Errorf("--balance: %s", strings.TrimPrefix(err.Error(), "proxy: ParseBalance: "))
+	}
+	if check != "" {
+		if l.checkPath(check, Position{}); len(l.problems) > 0 {
+			return nil, errors.New("--" + l.problems[0].Message)
+		}
+		u.Options.Check = &proxy.Check{Path: check}
+	}
+	return u, nil
+}
