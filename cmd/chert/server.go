@@ -24,6 +24,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
 )
@@ -47,10 +48,10 @@ type server struct {
 	proxied atomic.Pointer[proxied] // of the current generation
 	tokens  verifiers
 	pool    upstreamPool
-	forward *upstreams    // of the current generation
-	adminAt string        // from the start
-	acme    *acme.Manager // from the first configuration that needs it
-	acmeFor acme.Options  // of acme
+	forward atomic.Pointer[upstreams] // of the current generation
+	adminAt string                    // from the start
+	acme    *acme.Manager             // from the first configuration that needs it
+	acmeFor acme.Options              // of acme
 }
 
 // setup is what a reload replaces.
@@ -142,7 +143,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
-	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title()+first.what, s.errs); err != nil {
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title()+first.what,
+		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, s.errs); err != nil {
 		return err
 	}
 	defer s.admin.close()
@@ -289,6 +291,7 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	files ...*static.Handler) error {
 	up.times = cfg.Timeouts
 	up.proxied = newProxied(up.listen, s.trusted(cfg))
+	up.proxied.forwards = len(cfg.Upstreams) > 0
 	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
@@ -347,10 +350,9 @@ func (s *server) use(up *setup) {
 			func(err error) { s.errs.Printf("%v; the certificate from before stays in use", err) })
 	}
 	s.front.replace(up.gen)
-	for _, text := range moves(s.forward, up.forward) {
+	for _, text := range moves(s.forward.Swap(up.forward), up.forward) {
 		s.logger.Info("reload: " + text)
 	}
-	s.forward = up.forward
 }
 
 // reloadAll replaces the setup by the current file or folder. After an error nothing has changed.

@@ -98,9 +98,14 @@ func (l *loader) upstream(t *table, name string) *Upstream {
 	l.health(t, &o.Health)
 	l.retry(t, &o.Retry)
 	u.TLS = l.upstreamTLS(t)
-	http2 := false
-	if t.boolean("http2", &http2); http2 {
-		o.Protocol = proxy.ProtocolHTTP2
+	if s, at, ok := t.str("protocol"); ok {
+		switch s {
+		case "h1":
+		case "h2":
+			o.Protocol = proxy.ProtocolHTTP2
+		default:
+			l.errorf(at, `protocol wants "h1", or "h2" for servers of gRPC, not %q`, s)
+		}
 	}
 	for _, k := range []struct {
 		key string
@@ -288,9 +293,9 @@ func (l *loader) check(t *table) *proxy.Check {
 	} else if t.m["path"] == nil {
 		l.errorf(t.spot.key, `%s has no path; want path = "/healthz"`, t.name)
 	}
-	if s, at, ok := t.str("host"); ok {
+	if s, at, ok := t.str("proxy_host"); ok {
 		if c.Host = s; !isHost(s) {
-			l.errorf(at, "host: %q is no host", s)
+			l.errorf(at, "proxy_host: %q is no host", s)
 		}
 	}
 	for key, to := range map[string]*time.Duration{"interval": &c.Interval, "timeout": &c.Timeout} {
@@ -408,27 +413,27 @@ func (l *loader) upstreamTLS(t *table) *UpstreamTLS {
 	if c.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.CA)) {
 		l.errorf(at, "ca: the file has no certificate in PEM")
 	}
-	file("cert", &c.Cert)
-	file("key", &c.Key)
-	if s, _, ok := t.str("key"); ok {
+	file("tls_cert", &c.Cert)
+	file("tls_key", &c.Key)
+	if s, _, ok := t.str("tls_key"); ok {
 		l.secret("the key", l.path(s), at)
 	}
-	if (t.m["cert"] == nil) != (t.m["key"] == nil) {
-		l.errorf(t.spot.key, "cert and key go together in %s", t.name)
+	if (t.m["tls_cert"] == nil) != (t.m["tls_key"] == nil) {
+		l.errorf(t.spot.key, "tls_cert and tls_key go together in %s", t.name)
 	} else if c.Cert != "" && c.Key != "" {
 		if _, err := tls.X509KeyPair([]byte(c.Cert), []byte(c.Key)); err != nil {
-			l.errorf(at, "cert, key: %s", strings.TrimPrefix(err.Error(), "tls: "))
+			l.errorf(at, "tls_cert, tls_key: %s", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
-	if s, spot, ok := t.str("server_name"); ok {
+	if s, spot, ok := t.str("tls_name"); ok {
 		if c.ServerName = s; !isHost(s) || strings.Contains(s, ":") {
-			l.errorf(spot, "server_name: %q is no name", s)
+			l.errorf(spot, "tls_name: %q is no name", s)
 		}
 	}
 	if on {
 		return &c
 	}
-	for _, key := range []string{"ca", "cert", "key", "server_name"} {
+	for _, key := range []string{"ca", "tls_cert", "tls_key", "tls_name"} {
 		if t.m[key] != nil {
 			l.errorf(t.spot.child(key).key, "%s is for servers that speak TLS; want tls = true", key)
 		}

@@ -159,6 +159,8 @@ func (s *screen) fetch(ctx context.Context, v view) (g got) {
 		g.show.requests, g.err = s.client.Requests(ctx, maxListed)
 	case viewConnections:
 		g.show.conns, g.show.at, g.err = s.client.Connections(ctx, maxListed)
+	case viewUpstreams:
+		g.show.now, g.err = s.client.Upstreams(ctx)
 	case viewSites:
 		g.show.setup, g.err = s.client.Setup(ctx)
 		g.show.at = g.sample.At
@@ -181,6 +183,9 @@ func (s *screen) take(g got) {
 		return
 	}
 	s.show.report = report
+	if !g.show.now.At.IsZero() {
+		s.show.old, s.show.now = s.show.now, g.show.now
+	}
 	s.show.requests, s.show.conns, s.show.setup, s.show.at = g.show.requests, g.show.conns, g.show.setup, g.show.at
 }
 
@@ -199,6 +204,8 @@ func (s *screen) key(k byte) bool {
 		s.show.view = (s.show.view + 1) % views
 	case 'c':
 		s.show.view = viewConnections
+	case 'u':
+		s.show.view = viewUpstreams
 	case 's':
 		s.show.view = viewSites
 	}
