@@ -13,6 +13,11 @@ import (
 	"github.com/chert-http/chert/internal/reason"
 )
 
+// valid reports whether the check can be sent.
+func (c *Check) valid() bool {
+	return c.Path != "" && c.Path[0] == '/' && plain(c.Path) && http1.ValidHost([]byte(c.Host))
+}
+
 // key returns what the check asks and expects, for health.Key: two that differ in it are
 // not the same check.
 func (c *Check) key(p Protocol) string {
@@ -74,7 +79,8 @@ func (k *checker) once(ctx context.Context) reason.Code {
 	if host == "" {
 		host = hostOf(k.entry.key.Addr)
 	}
-	head := "GET " + k.check.Path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: chert-check\r\nConnection: close\r\n\r\n"
+	head := "GET " + k.check.Path + " HTTP/1.1\r\nHost: " + host +
+		"\r\nUser-Agent: chert-check\r\nConnection: close\r\n\r\n"
 	x, f := c.Do(ctx, &origin.Request{Head: []byte(head), Limits: http1.DefaultLimits}, (*origin.Conn).Close)
 	if f != nil {
 		return timed(ctx, f.Reason)

@@ -90,6 +90,9 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 	h := f.w.Header()
 	copyFields(h, res.Header)
 	f.setCookie(h)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // not one that the server finds by looking at the body
+	}
 	announced := len(h["Trailer"]) > 0
 	f.passed = true
 	f.w.WriteHeader(res.StatusCode)
@@ -122,7 +125,7 @@ func (f *forwarding) copy(res *http.Response) error {
 	buffer := copyBuffers.Get().(*[32 << 10]byte)
 	defer copyBuffers.Put(buffer)
 	left := int64(-1)
-	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil && f.r.Method != http.MethodHead {
+	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil {
 		left = n
 	}
 	none := f.r.Method == http.MethodHead || res.StatusCode == http.StatusNoContent ||
@@ -245,7 +248,8 @@ func outerCookie(c, prefix string) string {
 // error returns what is known of a failure.
 func (f *forwarding) error(p *pick, code reason.Code, err error) *Error {
 	e := &Error{Reason: code.String(), Status: code.Status(), Err: err, Method: f.r.Method,
-		Retried: max(f.tries.Len()-1, 0), kind: code.ErrorType(), unavailable: code.Status() == http.StatusServiceUnavailable}
+		Retried: max(f.tries.Len()-1, 0), kind: code.ErrorType(),
+		unavailable: code.Status() == http.StatusServiceUnavailable}
 	if f.u != nil {
 		e.Upstream = f.u.o.Name
 	}
@@ -333,7 +337,8 @@ func (f *forwarding) write(level slog.Level, e *Error, more string) {
 	if !l.Enabled(ctx, level) {
 		return
 	}
-	l.LogAttrs(ctx, level, "proxy: "+e.Error()+more, slog.String("upstream", e.Upstream), slog.String("server", e.Server),
+	l.LogAttrs(ctx, level, "proxy: "+e.Error()+more,
+		slog.String("upstream", e.Upstream), slog.String("server", e.Server),
 		slog.String("reason", e.Reason), slog.Int("status", e.Status), slog.Bool("sent", e.Sent),
 		slog.Bool("reused", e.Reused), slog.Int("retried", e.Retried), slog.String("not_retried", e.NotRetried),
 		slog.String("method", e.Method))

@@ -31,7 +31,8 @@ var managedFields = []http1.FieldID{http1.FieldContentLength, http1.FieldTransfe
 // newOutgoing reads a head.
 func newOutgoing(in *http.Request, head []byte) (*outgoing, *http1.Error) {
 	var r http1.Request
-	if n, err := r.Parse(head, nil, &http1.Limits{HeadBytes: maxClientHead + 4096, Fields: 1 << 14}); err != nil || n == 0 {
+	limits := http1.Limits{HeadBytes: maxClientHead + 4096, Fields: 1 << 14}
+	if n, err := r.Parse(head, nil, &limits); err != nil || n == 0 {
 		return nil, errField // it is larger, or has more fields, than any upstream would accept
 	}
 	o := &outgoing{target: string(r.Target.Bytes(head))}
@@ -54,7 +55,8 @@ func newOutgoing(in *http.Request, head []byte) (*outgoing, *http1.Error) {
 		o.url = u
 	}
 	of := *u
-	o.request = &http.Request{Method: string(r.Method.Bytes(head)), URL: &of, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	o.request = &http.Request{Method: string(r.Method.Bytes(head)), URL: &of,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Host: string(r.Host.Bytes(head)), ContentLength: in.ContentLength, RequestURI: ""}
 	o.request = o.request.WithContext(in.Context())
 	return o, nil
@@ -71,8 +73,8 @@ func (o *outgoing) path() string {
 // append writes the head again. It is refused if Rewrite has set what cannot be sent.
 func (o *outgoing) append(dst []byte, host string) ([]byte, *http1.Error) {
 	r, target := o.request, o.path()
-	if !http1.ValidFieldName(r.Method) || r.Method == http.MethodConnect || !plain(target) || strings.Contains(target, "#") ||
-		target != "*" && !strings.HasPrefix(target, "/") {
+	if !http1.ValidFieldName(r.Method) || r.Method == http.MethodConnect || !plain(target) ||
+		strings.Contains(target, "#") || target != "*" && !strings.HasPrefix(target, "/") {
 		return dst, errTarget
 	}
 	if !http1.ValidHost([]byte(host)) {
@@ -84,7 +86,8 @@ func (o *outgoing) append(dst []byte, host string) ([]byte, *http1.Error) {
 		if !http1.ValidFieldName(name) {
 			return dst, errField
 		}
-		if id := http1.LookupField([]byte(name)); id == http1.FieldHost || slices.Contains(managedFields, id) || forward.IsHop([]byte(name)) {
+		id := http1.LookupField([]byte(name))
+		if id == http1.FieldHost || slices.Contains(managedFields, id) || forward.IsHop([]byte(name)) {
 			continue
 		}
 		for _, value := range r.Header[name] {

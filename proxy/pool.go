@@ -238,7 +238,8 @@ func (p *Pool) sweep() {
 	p.mu.Unlock()
 	at, left := now(), false
 	for _, l := range links {
-		if l.idle.Sweep(at, func(age int64) bool { return age < l.most.Load() && age < int64(l.limit.Limit(at)) }, l.closed) {
+		most := min(l.most.Load(), int64(l.limit.Limit(at)))
+		if l.idle.Sweep(at, func(age int64) bool { return age < most }, l.closed) {
 			left = true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -107,10 +108,15 @@ func (u *Upstream) resolves() bool {
 // resolve keeps the servers of names up to date until the Upstream closes.
 func (u *Upstream) resolve() {
 	a := &answers{addrs: map[string][]netip.Addr{}, empty: map[string]int{}}
+	last := ""
 	for {
 		code, err := u.answer(a)
 		if u.ctx.Err() != nil {
 			return
+		}
+		if text := errorText(err); text != last {
+			u.logNames(err)
+			last = text
 		}
 		u.resolved(a, code, err)
 		every := u.pool.resolver.every
@@ -126,6 +132,24 @@ func (u *Upstream) resolve() {
 			return
 		}
 	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// logNames writes one line when the resolution begins to fail, fails differently, or works
+// again.
+func (u *Upstream) logNames(err error) {
+	l, name := u.pool.logger, slog.String("upstream", u.o.Name)
+	if err == nil {
+		l.Info("proxy: upstream "+u.o.Name+": all names are resolved again", name)
+		return
+	}
+	l.Warn("proxy: upstream "+u.o.Name+": a name is not resolved, its last addresses stay: "+err.Error(), name)
 }
 
 // answer asks for all names. The error is the last one.
@@ -185,13 +209,14 @@ func (a *answers) accept(name string, n int) bool {
 // targetsOf maps SRV records (RFC 2782) to servers: those of the lowest priority are used,
 // and all others are backups.
 func targetsOf(list []*net.SRV) []target {
-	list = slices.Clone(list)
+	// A target of "." means that there is no such service.
+	list = slices.DeleteFunc(slices.Clone(list), func(r *net.SRV) bool { return r.Target == "." })
 	slices.SortFunc(list, func(a, b *net.SRV) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Target, b.Target),
+			cmp.Compare(a.Port, b.Port))
 	})
 	var all []target
 	for _, r := range list {
-		// A target of "." means that the service is not available there.
 		host := strings.TrimSuffix(r.Target, ".")
 		t, err := targetOf(Server{Addr: net.JoinHostPort(host, strconv.Itoa(int(r.Port))),
 			Weight: max(int(r.Weight), 1), Backup: r.Priority > list[0].Priority})

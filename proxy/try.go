@@ -193,9 +193,9 @@ func (f *forwarding) try2(p *pick) *attempt {
 	res, err := p.link.h2.transport.RoundTrip(out)
 	f.report.Reused = t.reused.Load()
 	if err != nil {
+		fail := h2Failure(ctx, err, t.sent.Load(), false)
 		end()
 		f.closeBody(out)
-		fail := h2Failure(ctx, err, t.sent.Load(), false)
 		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress}, err: fail.Err}
 	}
 	t.mu.Lock()
@@ -238,8 +238,9 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel con
 	})
 	out := from.WithContext(ctx)
 	out.Host = host
-	// Opaque keeps the bytes of the target: RequestURI would encode them anew.
-	out.URL = &url.URL{Scheme: f.u.scheme(), Host: host, Opaque: "//" + host + f.out.path()}
+	// Opaque keeps the bytes of the target: RequestURI would encode them anew. Connections
+	// are kept by URL.Host, whatever the request's.
+	out.URL = &url.URL{Scheme: f.u.scheme(), Host: "server", Opaque: "//" + host + f.out.path()}
 	out.Header = make(http.Header, len(from.Header)+1)
 	for name, values := range from.Header {
 		if passedBack(name) {

@@ -34,7 +34,8 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 		f.tunnel2(p, x)
 		return
 	}
-	head, _, err := forward.AppendResponse(nil, x.Head, &x.Response, &forward.Response{Minor: 1, Via: f.h.o.Via, Add: f.ownFields()})
+	o := forward.Response{Minor: 1, Via: f.h.o.Via, Add: f.ownFields()}
+	head, _, err := forward.AppendResponse(nil, x.Head, &x.Response, &o)
 	if err != nil {
 		x.Close()
 		f.fail(p, reason.Malformed, err, "")

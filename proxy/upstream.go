@@ -73,7 +73,7 @@ func (o *UpstreamOptions) complete() error {
 		return errors.New("SlowStart is more than an hour")
 	case o.Protocol > ProtocolHTTP2:
 		return errors.New("Protocol is unknown")
-	case o.Check != nil && (o.Check.Path == "" || o.Check.Path[0] != '/' || !plain(o.Check.Path) || !plain(o.Check.Host)):
+	case o.Check != nil && !o.Check.valid():
 		return errors.New("Check: Path must be a path such as \"/healthz\", and Host a name")
 	}
 	orDefault(&o.SlowStart, 10*time.Second)
@@ -327,8 +327,9 @@ func (m *member) status(at int64) ServerStatus {
 		Addr: m.addr, State: i.State.String(), Check: i.Check.String(), Since: wall(i.Since),
 		Weight: m.weight, Backup: m.backup, Draining: e.bal.Draining(),
 		InFlight: e.bal.InFlight(), MaxRequests: m.most, Idle: int64(m.link.idle.Len()),
-		Latency: time.Duration(e.bal.Latency(at)), IdleLimit: min(m.link.limit.Limit(at), time.Duration(m.link.most.Load())),
-		Requests: e.requests.Load(), Failures: e.failures.Load(), Ejections: i.Ejections,
+		Latency:   time.Duration(e.bal.Latency(at)),
+		IdleLimit: min(m.link.limit.Limit(at), time.Duration(m.link.most.Load())),
+		Requests:  e.requests.Load(), Failures: e.failures.Load(), Ejections: i.Ejections,
 		Dials: e.dials.Load(), Reused: e.reused.Load(),
 	}
 	if m.name != m.addr {
