@@ -314,8 +314,12 @@ func (c *content) title() string {
 func (c *content) block() string {
 	var b strings.Builder
 	b.WriteString(c.title() + "\n")
-	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2),
-		routes(c.report, c.order, unlimited)} {
+	parts := [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2),
+		routes(c.report, c.order, unlimited)}
+	if len(c.now.Upstreams) > 0 {
+		parts = append(parts, upstreams(&c.now, &c.old))
+	}
+	for _, part := range parts {
 		for _, l := range part {
 			b.WriteString(strings.TrimRight(l.text, " ") + "\n")
 		}

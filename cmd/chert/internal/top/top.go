@@ -46,6 +46,7 @@ func quiet(ctx context.Context, err error) error {
 func blocks(ctx context.Context, c *Client, o Options, before *interval.Sample, out io.Writer) error {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
+	old, _ := c.Upstreams(ctx) // an older server has none
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -56,8 +57,9 @@ func blocks(ctx context.Context, c *Client, o Options, before *interval.Sample, 
 		if err != nil {
 			return quiet(ctx, err)
 		}
-		show := content{name: c.Name, report: interval.Between(before, now), order: orders[0]}
-		before = now
+		show := content{name: c.Name, report: interval.Between(before, now), order: orders[0], old: old}
+		show.now, _ = c.Upstreams(ctx)
+		before, old = now, show.now
 		text := show.block()
 		if n > 0 {
 			text = "\n" + text
