@@ -27,6 +27,8 @@ type explainOptions struct {
 	from   string
 	at     string
 	fields []string
+
+	against string // not of --explain: the file of --against
 }
 
 // request makes the request that the flags describe.
@@ -186,7 +188,7 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	}, all}, proxies, false).ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
 	if t.forwarded {
-		t.add("response", "that of the upstream, with")
+		t.add("response", "that of the upstream")
 	} else {
 		t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
 	}

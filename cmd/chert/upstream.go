@@ -122,6 +122,11 @@ func moves(before, now *upstreams) (all []string) {
 		if !keyed(&old) || !keyed(&s) {
 			continue
 		}
+		if old.Balance != s.Balance {
+			all = append(all, "upstream "+n.Name()+": its keys are others, as balance has changed from "+old.Balance+
+				" to "+s.Balance)
+			continue
+		}
 		if share := proxy.Moved(before.all[i], n); share >= movedShare {
 			all = append(all, "upstream "+n.Name()+": "+showShare(share)+" of the keys move to another server")
 		}
