@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,9 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 		c.unserved(s, d, "/{path...}")
 	}
 }
+
+// everything reports whether a route is for all that no other is for.
+func (r *route) everything() bool { return slices.Contains(r.keys, `path = "/{path...}"`) }
 
 // unserved is for what Caddy forwards, and chert cannot: nothing else is to answer it.
 func (c *caddy) unserved(s *site, d *directive, pattern string) {
@@ -178,7 +182,7 @@ func (c *caddy) forward(d *directive, args []string, key func(key, value string)
 			u.servers = append(u.servers, quote(addr))
 		}
 	}
-	if len(o.check) > 0 {
+	if slices.ContainsFunc(o.check, func(line string) bool { return strings.HasPrefix(line, "path = ") }) {
 		u.tables = append(u.tables, "[upstream.NAME.check]\n"+strings.Join(o.check, "\n"))
 	}
 	if len(o.fields) > 0 {
@@ -249,7 +253,7 @@ func (o *caddyProxy) option(d *directive) {
 			o.unknown(d)
 			return
 		}
-		o.check = append(o.check, "path = "+quote(v))
+		o.check = withKey(o.check, "path", quote(v))
 	case "health_interval", "health_timeout", "dial_timeout":
 		t, ok := caddyTime(v)
 		switch {
@@ -258,11 +262,11 @@ func (o *caddyProxy) option(d *directive) {
 		case d.name() == "dial_timeout":
 			o.u.key("connect_timeout", quote(t))
 		default:
-			o.check = append(o.check, strings.TrimPrefix(d.name(), "health_")+" = "+quote(t))
+			o.check = withKey(o.check, strings.TrimPrefix(d.name(), "health_"), quote(t))
 		}
 	case "health_status":
 		if n, ok := number(v); ok && n >= 200 && n <= 599 {
-			o.check = append(o.check, "status = "+v)
+			o.check = withKey(o.check, "status", v)
 		} else if v != "2xx" {
 			o.unknown(d)
 		}
@@ -325,16 +329,21 @@ func (o *caddyProxy) headerUp(d *directive) {
 	case slices.Contains([]string{"x-forwarded-for", "x-real-ip", "x-forwarded-proto", "x-forwarded-host"}, lower) &&
 		slices.Contains([]string{"{remote_host}", "{http.request.remote.host}", "{client_ip}", "{scheme}", "{host}"}, value):
 	case remove && fieldName(removed) && value == "":
-		o.fields = append(o.fields, quote(removed)+" = \"\"")
+		o.field(removed, "")
 	case lower != "host" && fieldName(name) && !strings.Contains(value, "{") && len(d.words) == 3:
-		o.fields = append(o.fields, quote(name)+" = "+quote(value))
+		o.field(name, value)
 	case lower != "host" && fieldName(strings.TrimLeft(name, "+?>")):
 		name = strings.TrimLeft(name, "+?>")
 		o.note(d.line, "header_up %s has no fixed value; the field is removed, so that no client can set it", name)
-		o.fields = append(o.fields, quote(name)+" = \"\"")
+		o.field(name, "")
 	default:
 		o.unknown(d)
 	}
+}
+
+// field adds one of requests; the last one of a name counts.
+func (o *caddyProxy) field(name, value string) {
+	o.fields = withKey(o.fields, quote(http.CanonicalHeaderKey(name)), quote(value))
 }
 
 // headerDown translates a field of responses.

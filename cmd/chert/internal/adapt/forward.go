@@ -225,7 +225,7 @@ func (t *inServer) requestFields(d *directive, to target, key func(key, value st
 				host = value
 			}
 		case slices.Contains(implied[lower], value):
-		case name == "" || strings.ContainsAny(name, "${} \t:\"") || implied[lower] != nil && lower == "connection":
+		case !fieldName(name):
 			t.unknown(in)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }), strings.Contains(value, "$"):
 			t.note(in.line, "proxy_set_header %s has no fixed value; the field is removed, so that no client can set it",

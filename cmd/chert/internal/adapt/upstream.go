@@ -143,7 +143,7 @@ func (n *nginx) upstream(d *directive) {
 		n.blocks = make(map[string]*upstream)
 	}
 	n.blocks[d.arg(0)] = u
-	balance := "round-robin"
+	balance, queue := "round-robin", 0
 	for i := range d.block {
 		in := &d.block[i]
 		switch in.name() {
@@ -170,8 +170,8 @@ func (n *nginx) upstream(d *directive) {
 			}
 			balance = "sticky " + in.arg(1)
 		case "queue":
-			if max, ok := number(in.arg(0)); ok {
-				u.key("queue", strconv.Itoa(max))
+			if n, ok := number(in.arg(0)); ok {
+				queue = n
 			}
 		case "zone", "keepalive", "keepalive_requests", "keepalive_timeout", "keepalive_time", "resolver", "resolver_timeout":
 		default:
@@ -180,6 +180,9 @@ func (n *nginx) upstream(d *directive) {
 	}
 	if balance != "least" {
 		u.key("balance", quote(balance))
+	}
+	if queue > 0 && strings.Contains(strings.Join(u.servers, ""), "max_requests") {
+		u.key("queue", strconv.Itoa(queue))
 	}
 	if len(u.servers) == 0 {
 		n.note(d.line, "upstream %s has no server", d.arg(0))
