@@ -127,7 +127,7 @@ func (b *Balance) check() error {
 	case b.Key.By >= byEnd:
 		return errors.New("the kind of the key is unknown")
 	case b.Bound > 0 && !(b.Bound > 1 && b.Bound <= 10) || b.Bound != b.Bound:
-		return fmt.Errorf("Bound is %v; want 0, a negative number, or more than 1 to 10", b.Bound)
+		return field("Bound", "%v; want 0, a negative number, or more than 1 to 10", b.Bound)
 	case b.Cookie != "" && !http1.ValidFieldName(b.Cookie):
 		return fmt.Errorf("%q is no name of a cookie", b.Cookie)
 	}

@@ -283,7 +283,7 @@ func (f *forwarding) respondError(e *Error) {
 	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
 		"Cache-Control": {"no-store"}}
 	if e.kind != "" {
-		h["Proxy-Status"] = []string{f.h.o.Via + "; error=" + e.kind}
+		h["Proxy-Status"] = []string{f.h.o.status + "; error=" + e.kind}
 	}
 	if e.unavailable {
 		h["Retry-After"] = []string{"1"}

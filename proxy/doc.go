@@ -46,4 +46,4 @@ package proxy
 // HTTP/1 upstreams are spoken to by internal/origin, with the parser and the encoder that
 // the event loops use; HTTP/2 upstreams by http.Transport. The rules are in packages that
 // know neither: internal/forward (heads), internal/balance, internal/health and
-// internal/retry. docs/adr/0054-the-proxys-own-client.md has the reasons.
+// internal/retry. docs/adr/0055-the-proxys-own-client.md has the reasons.

@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/balance"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/lastproxy"
 	"github.com/chert-http/chert/internal/origin"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
@@ -83,8 +84,13 @@ func (f *forwarding) prepare() *http1.Error {
 		f.client.upgradeTo(f.extended)
 	}
 	peer, trusted := o.peer(r)
+	client := ""
+	if last, ok := lastproxy.Of(r.Context()); ok {
+		client, peer, trusted = peer, addressOf(last), true
+	}
 	f.options = forward.Request{
-		Peer: []byte(peer), Proto: "http", Trusted: trusted, XForwarded: !o.NoXForwarded, RealIP: !o.NoXForwarded,
+		Peer: []byte(peer), Client: []byte(client), Proto: "http",
+		Trusted: trusted, XForwarded: !o.NoXForwarded, RealIP: !o.NoXForwarded,
 		Forwarded: o.Forwarded, Via: o.Via, Prefix: []byte(o.StripPrefix),
 		Upgrade: f.u.o.Protocol == ProtocolHTTP1, Expect: true,
 	}
@@ -162,6 +168,12 @@ func (f *forwarding) run() {
 		f.fail(nil, code, err, "")
 		return
 	}
+	// Also if user code panics.
+	defer func() {
+		if p != nil {
+			p.release()
+		}
+	}()
 	fresh := false
 	for {
 		if !f.tries.Begin(p.entry.ref.ID()) && !fresh {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -31,8 +30,9 @@ type Options struct {
 	ErrorHandler func(w http.ResponseWriter, r *http.Request, err *Error)
 
 	// Trusted are the addresses of proxies in front. Their X-Forwarded-* and X-Real-IP fields
-	// and Forwarded are passed on and added to; those of other clients are replaced. The
-	// peer is what Request.RemoteAddr has.
+	// and Forwarded are passed on and added to; those of other clients are replaced. A
+	// middleware.RealIP around the handler decides instead of it for the requests whose
+	// address it replaces.
 	Trusted []netip.Prefix
 	// TrustLocal trusts peers without an IP address: those of unix sockets.
 	TrustLocal bool
@@ -58,6 +58,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	trusted []netip.Prefix // Trusted, with IPv4 addresses as such
+	status  string         // Via as an item of Proxy-Status
 }
 
 // Request is what Options.Rewrite changes.
@@ -91,13 +92,18 @@ func New(o *Options) (*Handler, error) {
 
 func (o *Options) complete() error {
 	if o.Upstream == nil && o.Choose == nil {
-		return errors.New("Upstream is nil")
+		return field("Upstream", "nil, without Choose")
 	}
 	if o.Via == "" {
 		o.Via = "chert"
 	}
 	if !http1.ValidFieldName(o.Via) {
-		return fmt.Errorf("Via: %q is no token", o.Via)
+		return field("Via", "%q is no token", o.Via)
+	}
+	// RFC 8941 section 3.3.4: a token of a structured field begins with a letter or "*".
+	o.status = o.Via
+	if c := o.Via[0]; c != '*' && (c|0x20 < 'a' || c|0x20 > 'z') {
+		o.status = `"` + o.Via + `"`
 	}
 	switch {
 	case o.BufferRequest == 0:
@@ -112,19 +118,19 @@ func (o *Options) complete() error {
 		a := p.Addr()
 		switch {
 		case !p.IsValid():
-			return errors.New("Trusted: a prefix is not valid")
+			return field("Trusted", "a prefix is not valid")
 		case a.Is4In6() && p.Bits() < 96:
-			return fmt.Errorf("Trusted: %s covers IPv4 and IPv6", p)
+			return field("Trusted", "%s covers IPv4 and IPv6", p)
 		case a.Is4In6():
 			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
 		}
 		o.trusted = append(o.trusted, p)
 	}
 	if o.Host != "" && !http1.ValidHost([]byte(o.Host)) {
-		return fmt.Errorf("Host: %q is no host", o.Host)
+		return field("Host", "%q is no host", o.Host)
 	}
 	if p := o.StripPrefix; p != "" && (p[0] != '/' || strings.HasSuffix(p, "/") || strings.ContainsAny(p, "?#%")) {
-		return fmt.Errorf("StripPrefix: %q; want a path such as \"/api\"", p)
+		return field("StripPrefix", "%q; want a path such as \"/api\"", p)
 	}
 	return nil
 }

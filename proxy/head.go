@@ -238,6 +238,12 @@ func hasDots(path string) bool {
 	return dots > 0 && !other
 }
 
+// addressOf returns the IP address of a RemoteAddr, "" for that of a unix socket.
+func addressOf(remote string) string {
+	addr, _ := new(Options).peer(&http.Request{RemoteAddr: remote})
+	return addr
+}
+
 // peer says who has sent r, and whether its X-Forwarded-* fields are believed.
 func (o *Options) peer(r *http.Request) (addr string, trusted bool) {
 	a, err := netip.ParseAddrPort(r.RemoteAddr)

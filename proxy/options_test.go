@@ -60,7 +60,7 @@ func TestUpstreamOptions(t *testing.T) {
 		{UpstreamOptions{Name: "a", Servers: server, Check: &Check{Path: "x"}}, "Check: Path"},
 		{UpstreamOptions{Name: "a", Servers: server, Check: &Check{Path: "/x\r\ny"}}, "Check: Path"},
 		{UpstreamOptions{Name: "a", Servers: server, SlowStart: 2 * time.Hour}, "SlowStart"},
-		{UpstreamOptions{Name: "a", Servers: server, Balance: Balance{Bound: 0.5}}, "Balance: Bound is 0.5"},
+		{UpstreamOptions{Name: "a", Servers: server, Balance: Balance{Bound: 0.5}}, "Balance: Bound: 0.5"},
 		{UpstreamOptions{Name: "a", Servers: server, Protocol: 9}, "Protocol"},
 		{UpstreamOptions{Name: "a", Servers: server}, ""},
 	} {
@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "Upstream is nil"},
+		{Options{}, "Upstream: nil"},
 		{Options{Upstream: u, Via: "a b"}, "Via"},
 		{Options{Upstream: u, Host: "a b"}, "Host"},
 		{Options{Upstream: u, StripPrefix: "api"}, "StripPrefix"},

@@ -177,6 +177,7 @@ func (p *Pool) acquire(u *Upstream, addr, host string) (*entry, *link) {
 	if e == nil {
 		e = &entry{pool: p, key: key, ref: ref, bal: balance.NewServer(addr), links: map[linkKey]*link{}}
 		p.entries[key] = e
+		e.apply() // the Registry may have known the server before
 		if u.o.Check != nil {
 			e.check(u.o.Check, u.o.Protocol, config)
 		}

@@ -70,11 +70,11 @@ func (o *UpstreamOptions) complete() error {
 	case (len(o.Servers) == 0) == (o.SRV == ""):
 		return errors.New("either Servers or SRV is required")
 	case o.SlowStart > time.Hour:
-		return errors.New("SlowStart is more than an hour")
+		return field("SlowStart", "more than an hour")
 	case o.Protocol > ProtocolHTTP2:
-		return errors.New("Protocol is unknown")
+		return field("Protocol", "unknown")
 	case o.Check != nil && !o.Check.valid():
-		return errors.New("Check: Path must be a path such as \"/healthz\", and Host a name")
+		return field("Check", "Path must be a path such as \"/healthz\", and Host a name")
 	}
 	orDefault(&o.SlowStart, 10*time.Second)
 	orDefault(&o.QueueTimeout, time.Second)
@@ -88,6 +88,11 @@ func (o *UpstreamOptions) complete() error {
 	orDefault(&o.MaxIdle, 256)
 	o.MaxRequests, o.Queue = max(o.MaxRequests, 0), max(o.Queue, 0)
 	return nil
+}
+
+// field returns the error of an option, which names it.
+func field(name, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...))
 }
 
 // plain reports whether s can be a part of a request line or a field.
@@ -112,10 +117,10 @@ func (u *Upstream) start() error {
 	for i, s := range u.o.Servers {
 		t, err := targetOf(s)
 		if err != nil {
-			return fmt.Errorf("Servers[%d]: %w", i, err)
+			return field(fmt.Sprintf("Servers[%d]", i), "%v", err)
 		}
 		if u.o.TLS != nil && u.o.TLS.ServerName == "" && t.host == "" {
-			return fmt.Errorf("Servers[%d]: TLS to a unix socket needs TLS.ServerName", i)
+			return field(fmt.Sprintf("Servers[%d]", i), "TLS to a unix socket needs TLS.ServerName")
 		}
 		u.targets = append(u.targets, t)
 	}

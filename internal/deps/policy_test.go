@@ -109,6 +109,8 @@ var policy = []rule{
 	// How everything that refuses requests finds the hook for refusals,
 	// including ratelimit, which does not depend on middleware.
 	{pkg: "internal/refusal", may: "direct direct/wire"},
+	// The address of a proxy in front, which middleware replaces and proxy needs.
+	{pkg: "internal/lastproxy"},
 	// The name of the authenticated client: filter sets it, the rest of middleware
 	// and its users read it.
 	{pkg: "internal/user"},
@@ -120,7 +122,7 @@ var policy = []rule{
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
+	{pkg: "middleware", may: "internal/lastproxy direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt golang.org/x/crypto/argon2"},
 	{pkg: "middleware/forwardauth", may: "direct direct/wire filter middleware/internal/wrap"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
@@ -130,7 +132,7 @@ var policy = []rule{
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
-	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin"},
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/lastproxy"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any

@@ -22,7 +22,11 @@ func (m *request) client() {
 			m.prefix()
 		}
 	}
-	if m.RealIP {
+	switch {
+	case !m.RealIP:
+	case len(m.Client) > 0:
+		m.unlessReceived(http1.FieldXRealIP, m.Client)
+	case !m.Trusted:
 		m.unlessReceived(http1.FieldXRealIP, m.Peer)
 	}
 	if m.Forwarded {

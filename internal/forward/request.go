@@ -27,8 +27,12 @@ type Request struct {
 	// are removed.
 	Trusted    bool
 	XForwarded bool // send X-Forwarded-For, -Host, -Proto and, if they are not empty, -Port and -Prefix
-	RealIP     bool // send X-Real-IP
-	Forwarded  bool // send Forwarded (RFC 7239)
+	// RealIP: send X-Real-IP, unless a trusted peer has: Client, or else Peer if that is not
+	// trusted, which would be a proxy.
+	RealIP bool
+	// Client is the client's address as proxies have reported it.
+	Client    []byte
+	Forwarded bool // send Forwarded (RFC 7239)
 	// Port is that of this server, which the client has connected to.
 	Port []byte
 	// Prefix has been cut off from the target's path. It is added to what a trusted peer sent.

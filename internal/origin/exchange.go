@@ -71,6 +71,7 @@ type sender struct {
 	done     chan struct{} // closed at its end; nil if there is none
 	go100    chan struct{} // closed by 100
 	once     sync.Once
+	begun    atomic.Bool // the body is being sent, or is about to be
 	complete atomic.Bool
 	failure  atomic.Pointer[Failure] // what ended the exchange
 }
@@ -139,6 +140,7 @@ func (x *Exchange) start() *Failure {
 	}
 	c.readWithin(0)
 	x.sender.done, x.sender.go100 = make(chan struct{}), make(chan struct{})
+	x.sender.begun.Store(!q.Continue)
 	go x.send()
 	return nil
 }
@@ -173,8 +175,9 @@ func (x *Exchange) head() *Failure {
 	x.headRead = true
 	c.mu.Unlock()
 	// RFC 9112 section 9.3: a server that does not want the rest of a body says so by its
-	// response. One of success may be made of the body while that arrives.
-	if x.Response.Status >= 300 && x.q.Body != nil && !x.sender.complete.Load() {
+	// response. One of success may be made of the body while that arrives. RFC 9110 section
+	// 10.1.1: a final response instead of a 100 means that the body need not be sent.
+	if x.q.Body != nil && !x.sender.complete.Load() && (x.Response.Status >= 300 || !x.sender.begun.Load()) {
 		x.stopSending()
 	}
 	return nil

@@ -30,6 +30,7 @@ func (x *Exchange) send() {
 	if x.q.Continue && !x.await() {
 		return
 	}
+	s.begun.Store(true)
 	code, err := x.copy()
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@ package origin
 import (
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 )
 
@@ -115,6 +116,7 @@ type Cursor struct {
 	rest []byte // of a piece, for Read
 	done chan struct{}
 	shut atomic.Bool
+	mu   sync.Mutex // held by Next and Read, so that Close can wait for them
 }
 
 // Cursor returns one at the start. It must be closed before another is used.
@@ -123,6 +125,12 @@ func (u *Upload) Cursor() *Cursor { return &Cursor{u: u, done: make(chan struct{
 // Next returns the next bytes, valid until the next call, or io.EOF, or another error if
 // the client has not sent all.
 func (c *Cursor) Next() ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next()
+}
+
+func (c *Cursor) next() ([]byte, error) {
 	u := c.u
 	if c.at < len(u.held) {
 		b := u.held[c.at:]
@@ -164,7 +172,7 @@ func (c *Cursor) take(p piece) ([]byte, error) {
 		if p.err == nil {
 			u.taken <- struct{}{}
 		}
-		return c.Next()
+		return c.next()
 	}
 	if len(p.b) == 0 {
 		return nil, p.err
@@ -176,8 +184,10 @@ func (c *Cursor) take(p piece) ([]byte, error) {
 
 // Read is io.Reader for the bytes of Next.
 func (c *Cursor) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for len(c.rest) == 0 {
-		b, err := c.Next()
+		b, err := c.next()
 		if err != nil {
 			return 0, err
 		}
@@ -188,11 +198,13 @@ func (c *Cursor) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close makes Next and Read fail, also one under way. Any goroutine may call it, several
-// times.
+// Close makes Next and Read fail, also one under way, for which it waits: afterwards the
+// Upload is free for another Cursor. Any goroutine may call it, several times.
 func (c *Cursor) Close() error {
 	if c.shut.CompareAndSwap(false, true) {
 		close(c.done)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return nil
 }

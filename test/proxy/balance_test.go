@@ -299,6 +299,8 @@ func TestCheck(t *testing.T) {
 	if _, res := ask(c, "/"); res.StatusCode != 200 {
 		t.Error(res.Status)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if !heads["app chert-check"] || len(heads) != 1 {
 		t.Errorf("%v", heads)
 	}

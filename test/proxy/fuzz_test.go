@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 func conversation(t testing.TB, ts *engines.Server, in []byte) []byte {
 	c := servertest.Dial(t, ts.ListenAddr)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(servertest.Patience))
+	c.SetDeadline(time.Now().Add(5 * time.Second))
 	go c.Write(in) // no FIN after it: that would be a client that is gone
 	out, err := io.ReadAll(c.R)
 	if servertest.IsTimeout(err) {
@@ -61,7 +62,14 @@ func FuzzRequests(f *testing.F) {
 	})
 	s := &setup{}
 	s.up.MaxIdle = -1
-	ts := engines.Start(f, &chert.Server{Engine: chert.EngineGoroutines, Handler: s.handler(f, o.addr()),
+	var active atomic.Int64
+	h := s.handler(f, o.addr())
+	counting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		active.Add(1)
+		defer active.Add(-1)
+		h.ServeHTTP(w, r)
+	})
+	ts := engines.Start(f, &chert.Server{Engine: chert.EngineGoroutines, Handler: counting,
 		IdleTimeout: 20 * time.Millisecond, ReadHeaderTimeout: 20 * time.Millisecond, ReadStallTimeout: 20 * time.Millisecond})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		mu.Lock()
@@ -69,6 +77,7 @@ func FuzzRequests(f *testing.F) {
 		mu.Unlock()
 		before := o.dials()
 		out := conversation(t, ts, in)
+		servertest.Eventually(t, "the ends of handlers", func() bool { return active.Load() == 0 })
 		var got []string
 		servertest.Eventually(t, "the ends of connections to the server", func() bool {
 			mu.Lock()

@@ -128,16 +128,6 @@ func (c *conn) head() string {
 	}
 }
 
-// body reads the body after head.
-func (c *conn) body(head string) (string, error) {
-	r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(head), c.r)))
-	if err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(r.Body)
-	return string(b), err
-}
-
 // request reads a request; false at the end.
 func (c *conn) request() (*http.Request, string, bool) {
 	r, err := http.ReadRequest(c.r)

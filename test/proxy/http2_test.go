@@ -109,7 +109,7 @@ func TestHTTP2Upstream(t *testing.T) {
 				http.NewResponseController(w).Flush()
 				panic(http.ErrAbortHandler)
 			case "/503":
-				http.Error(w, "busy", 503)
+				http.Error(w, "busy", http.StatusServiceUnavailable)
 				return
 			}
 			w.Header().Set("Seen", fmt.Sprintf("%s %s %s te=%s xff=%s via=%s", r.Proto, r.Host, r.RequestURI, r.Header.Get("Te"), r.Header.Get("X-Forwarded-For"), r.Header.Get("Via")))

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -127,4 +129,26 @@ func TestRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBehindRealIP: after RealIP a log has the client's address, and a server learns of the
+// client and of the proxy in front.
+func TestBehindRealIP(t *testing.T) {
+	real, err := middleware.RealIP(&middleware.RealIPOptions{Trusted: loopback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, each(ok))
+		s := &setup{}
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: real(s.handler(t, o.addr()))})
+		client := ts.Dial()
+		client.Send("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9, 1.2.3.4\r\nX-Forwarded-Proto: https\r\n\r\n")
+		client.Status(200)
+		for _, want := range []string{"X-Forwarded-For: 9.9.9.9, 1.2.3.4, 127.0.0.1\r\n", "X-Forwarded-Proto: https\r\n", "X-Real-Ip: 1.2.3.4\r\n"} {
+			if got := o.received(); !strings.Contains(got, want) {
+				t.Errorf("server received %q", got)
+			}
+		}
+	})
 }
