@@ -121,9 +121,17 @@ func (l *loader) logFields(t *table, to *Log) {
 	if len(all) == 1 && all[0].text == "all" {
 		return
 	}
+	// What a handler adds to its line is what is known of an upstream.
 	for _, it := range all {
+		switch it.text {
+		case "upstream":
+			it.text = "added"
+		case "added":
+			it.text = "added " // no field, as any other word
+		}
 		if _, err := middleware.ParseLogFields(it.text); err != nil {
-			l.errorf(it.at, "fields: %s", strings.TrimPrefix(err.Error(), "middleware: "))
+			text := strings.TrimPrefix(err.Error(), "middleware: ")
+			l.errorf(it.at, "fields: %s", strings.Replace(strings.Replace(text, "added \"", "added\"", 1), ", added", ", upstream", 1))
 			continue
 		}
 		if slices.Contains(to.Fields, it.text) {
