@@ -97,7 +97,8 @@ func NewCollector(src stats.Source, o *Options) prometheus.Collector {
 	if o == nil {
 		o = &Options{}
 	}
-	c := &collector{src: src, maxAge: o.MaxAge, exemplars: o.Exemplars, upstreams: o.Upstreams, classic: classicBuckets(o.Buckets)}
+	c := &collector{src: src, maxAge: o.MaxAge, exemplars: o.Exemplars, upstreams: o.Upstreams,
+		classic: classicBuckets(o.Buckets)}
 	if c.maxAge == 0 {
 		c.maxAge = defaultMaxAge
 	}

@@ -93,8 +93,8 @@ func newCheckCmd() *cobra.Command {
 	f.StringArrayVar(&o.fields, "header", nil, "a `field` of that request, \"NAME: VALUE\"; may be repeated")
 	f.StringVar(&o.method, "method", http.MethodGet, "the `method` of that request")
 	f.StringVar(&o.from, "from", "127.0.0.1", "the `address` it comes from, or \"unix\"")
-	f.StringVar(&o.against, "against", "", "tell which share of the keys of upstreams with a hash move from the servers of "+
-		"this `file`, an older one")
+	f.StringVar(&o.against, "against", "", "tell which share of the keys of upstreams with a hash move\nfrom the "+
+		"servers of this `file`, an older one")
 	f.StringVar(&o.at, "at", "", "the `address` it comes to, as in listen; for one with trusted_proxies of its own")
 	return cmd
 }

@@ -51,7 +51,8 @@ func (p *peered) trusts(remote string) bool {
 }
 
 // everyone are prefixes for a handler whose peers have been found to be trusted.
-var everyone = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+var everyone = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+	netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 
 // forwarder is the action of a site or a route that forwards. It is immutable.
 type forwarder struct {

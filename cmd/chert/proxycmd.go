@@ -63,8 +63,8 @@ func newProxyCmd() *cobra.Command {
 	f.StringVar(&balance, "balance", "least", "how a server is chosen: `policy` least, round-robin, "+
 		"'hash client|uri|path|header:NAME|cookie:NAME|query:NAME',\nor sticky")
 	f.StringVar(&check, "check", "", "ask servers for this `path` every 5s, and use those that answer 2xx")
-	f.StringVar(&host, "host", "", "the Host field for the servers: `name`, or \"upstream\" for their address; by default "+
-		"the client's")
+	f.StringVar(&host, "host", "", "the Host field for the servers: `name`, or \"upstream\" for their address; "+
+		"by default the client's")
 	o.tls.add(cmd)
 	o.rates.add(cmd)
 	o.conns.add(cmd)

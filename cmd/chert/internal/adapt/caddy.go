@@ -70,7 +70,9 @@ func (c *caddy) site(d *directive) {
 		c.in(s, &d.block[i])
 	}
 	if slices.ContainsFunc(s.routes, (*route).everything) {
-		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return ofFiles(line) || strings.HasPrefix(line, "proxy") })
+		s.keys = slices.DeleteFunc(s.keys, func(line string) bool {
+			return ofFiles(line) || strings.HasPrefix(line, "proxy")
+		})
 	}
 	if slices.ContainsFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "proxy = ") }) {
 		s.keys = slices.DeleteFunc(s.keys, ofFiles) // Caddy forwards before it looks for files

@@ -123,8 +123,9 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 
 // policies are those of lb_policy.
 var policies = map[string]string{"random": "least", "random_choose": "least", "least_conn": "least",
-	"round_robin": "round-robin", "weighted_round_robin": "round-robin", "ip_hash": "hash client", "client_ip_hash": "hash client",
-	"uri_hash": "hash uri", "first": "least"}
+	"round_robin": "round-robin", "weighted_round_robin": "round-robin", "ip_hash": "hash client",
+	"client_ip_hash": "hash client",
+	"uri_hash":       "hash uri", "first": "least"}
 
 // forward translates the upstreams and options of a reverse_proxy. It returns false if that cannot be.
 func (c *caddy) forward(d *directive, args []string, key func(key, value string),
@@ -321,13 +322,14 @@ func (o *caddyProxy) headerUp(d *directive) {
 	lower := strings.ToLower(name)
 	removed, remove := strings.CutPrefix(name, "-")
 	switch {
-	case lower == "host" && slices.Contains([]string{"{upstream_hostport}", "{http.reverse_proxy.upstream.hostport}"}, value):
+	case lower == "host" && (value == "{upstream_hostport}" || value == "{http.reverse_proxy.upstream.hostport}"):
 		o.key("proxy_host", quote("upstream"))
 	case lower == "host" && (value == "{host}" || value == "{http.request.host}"):
 	case lower == "host" && value != "" && !strings.ContainsAny(value, "{} /?#@\"'<>\\"):
 		o.key("proxy_host", quote(value))
 	case slices.Contains([]string{"x-forwarded-for", "x-real-ip", "x-forwarded-proto", "x-forwarded-host"}, lower) &&
-		slices.Contains([]string{"{remote_host}", "{http.request.remote.host}", "{client_ip}", "{scheme}", "{host}"}, value):
+		slices.Contains([]string{"{remote_host}", "{http.request.remote.host}", "{client_ip}", "{scheme}", "{host}"},
+			value):
 	case remove && fieldName(removed) && value == "":
 		o.field(removed, "")
 	case lower != "host" && fieldName(name) && !strings.Contains(value, "{") && len(d.words) == 3:

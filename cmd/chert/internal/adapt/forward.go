@@ -40,7 +40,8 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 	table func(name string, lines ...string), prefix string) bool {
 	to, ok := parseTarget(pass.arg(0))
 	if !ok {
-		t.note(pass.line, "proxy_pass %s is left out: want proxy with an address, or the name of an upstream", pass.arg(0))
+		t.note(pass.line, "proxy_pass %s is left out: want proxy with an address, or the name of an upstream",
+			pass.arg(0))
 		return false
 	}
 	if exact && to.uri != "" && to.uri != path || !exact && to.uri != "" && (!strings.HasSuffix(path, "/") ||
@@ -227,9 +228,9 @@ func (t *inServer) requestFields(d *directive, to target, key func(key, value st
 		case slices.Contains(implied[lower], value):
 		case !fieldName(name):
 			t.unknown(in)
-		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }), strings.Contains(value, "$"):
-			t.note(in.line, "proxy_set_header %s has no fixed value; the field is removed, so that no client can set it",
-				name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f || r == '$' }):
+			t.note(in.line, "proxy_set_header %s has no fixed value; the field is removed, so that no client can "+
+				"set it", name)
 			value = ""
 			fallthrough
 		default:
@@ -242,7 +243,9 @@ func (t *inServer) requestFields(d *directive, to target, key func(key, value st
 		}
 	}
 	if host != "" {
-		if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/?#@"'<>\`, r) }) {
+		if strings.ContainsFunc(host, func(r rune) bool {
+			return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/?#@"'<>\`, r)
+		}) {
 			t.note(d.line, "the host %s cannot be one", host)
 		} else {
 			key("proxy_host", quote(host))

@@ -107,7 +107,9 @@ func (t *inServer) everything(d *directive) {
 	var access []directive
 	if pass := passes(d.block); pass != nil {
 		t.whole = true // also if it is left out: files are not in its place
-		t.site.keys = slices.DeleteFunc(t.site.keys, func(line string) bool { return strings.HasPrefix(line, "root = ") })
+		t.site.keys = slices.DeleteFunc(t.site.keys, func(line string) bool {
+			return strings.HasPrefix(line, "root = ")
+		})
 		if !t.forward(d, pass, false, "/", t.site.key, t.site.table, "site") {
 			t.refuse(d)
 		}

@@ -173,7 +173,8 @@ func (n *nginx) upstream(d *directive) {
 			if n, ok := number(in.arg(0)); ok {
 				queue = n
 			}
-		case "zone", "keepalive", "keepalive_requests", "keepalive_timeout", "keepalive_time", "resolver", "resolver_timeout":
+		case "zone", "keepalive", "keepalive_requests", "keepalive_timeout", "keepalive_time", "resolver",
+			"resolver_timeout":
 		default:
 			n.unknown(in)
 		}

@@ -131,7 +131,8 @@ func (l *loader) logFields(t *table, to *Log) {
 		}
 		if _, err := middleware.ParseLogFields(it.text); err != nil {
 			text := strings.TrimPrefix(err.Error(), "middleware: ")
-			l.errorf(it.at, "fields: %s", strings.Replace(strings.Replace(text, "added \"", "added\"", 1), ", added", ", upstream", 1))
+			text = strings.NewReplacer("added \"", "added\"", ", added", ", upstream").Replace(text)
+			l.errorf(it.at, "fields: %s", text)
 			continue
 		}
 		if slices.Contains(to.Fields, it.text) {

@@ -125,14 +125,16 @@ func (all placed) check(patterns []router.Pattern, folder bool) error {
 			}
 		}
 		if folder && p.Conflict(everything) != "" {
-			return errors.New("matches every request, so root or proxy of the site is never used; leave one of them out")
+			return errors.New("matches every request, so root or proxy of the site is never used; leave one of them " +
+				"out")
 		}
 	}
 	return nil
 }
 
 // route reads one route.
-func (l *loader) route(t *table, cfg *Config, site Site, base options, each share) (r Route, patterns []router.Pattern) {
+func (l *loader) route(t *table, cfg *Config, site Site, base options, each share) (r Route,
+	patterns []router.Pattern) {
 	var wildcards *Wildcards
 	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)

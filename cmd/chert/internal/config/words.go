@@ -105,8 +105,8 @@ var hints = []struct {
 		Key:  `want [upstream.NAME] with protocol = "h2", and proxy = "NAME"`,
 	}},
 	{"proxy_set_header header_up", Hint{
-		Key: `want request_headers = { NAME = "VALUE" } beside proxy, and proxy_host for Host; X-Forwarded-For, -Proto, ` +
-			"-Host and -Port are set without it",
+		Key: `want request_headers = { NAME = "VALUE" } beside proxy, and proxy_host for Host; X-Forwarded-For, ` +
+			"-Proto, -Host and -Port are set without it",
 	}},
 	{"proxy_read_timeout proxy_connect_timeout proxy_send_timeout dial_timeout", Hint{
 		Key: "want connect_timeout, response_timeout or stall_timeout in [upstream.NAME]",
