@@ -3,14 +3,17 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/chert-http/chert/internal/testing/race"
@@ -300,4 +303,111 @@ proxy = "app"
 		c.Conn.Close()
 	}
 	until(t, func() bool { return open.Load() == 0 })
+}
+
+// Servers that speak TLS are verified, and their connections outlive a reload.
+func TestProxyTLS(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int64
+	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Proto+" "+r.TLS.ServerName)
+	}))
+	app.EnableHTTP2 = true
+	app.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			dials.Add(1)
+		}
+	}
+	app.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes
+	app.StartTLS()
+	defer app.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: app.Certificate().Raw})
+	config := `
+[upstream.app]
+servers = ["` + addrOfServer(app) + `"]
+tls = true
+tls_name = "example.com"
+ca = "ca.pem"
+[upstream.h2]
+servers = ["` + addrOfServer(app) + `"]
+tls = true
+tls_name = "example.com"
+ca = "ca.pem"
+protocol = "h2"
+[[site]]
+hosts = ["a.example"]
+proxy = "app"
+[[site.route]]
+path = "/h2"
+proxy = "h2"
+[[site]]
+hosts = ["b.example"]
+proxy = "https://` + addrOfServer(app) + `"
+`
+	p, file := startConfig(t, config, map[string]string{"ca.pem": string(ca)})
+	c := newClient(t, "")
+	for n := range 3 {
+		if r := send(t, c, p.urls[0], "", "a.example", nil); r.status != 200 || r.body != "HTTP/1.1 example.com" {
+			t.Errorf("verified: %d %q", r.status, r.body)
+		}
+		if n == 0 && dials.Load() != 1 || n > 0 && dials.Load() > 1 {
+			t.Errorf("%d connections after %d reloads", dials.Load(), n)
+		}
+		write(t, file, config+strings.Repeat("#", n))
+		p.reload()
+	}
+	if r := send(t, c, p.urls[0], "h2", "a.example", nil); r.status != 200 || r.body != "HTTP/2.0 example.com" {
+		t.Errorf("HTTP/2: %d %q", r.status, r.body)
+	}
+	if r := send(t, c, p.urls[0], "", "b.example", nil); r.status != http.StatusBadGateway || !strings.Contains(r.header.Get("Proxy-Status"), "tls_certificate_error") {
+		t.Errorf("an unknown authority: %d %q", r.status, r.header)
+	}
+}
+
+// Responses are compressed where that was asked for, and upgrades pass through that too.
+func TestProxyCompression(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			c, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			io.Copy(c, rw)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, strings.Repeat("text ", 2000))
+	}))
+	defer app.Close()
+	p, _ := startConfig(t, `
+[[site]]
+hosts = ["a.example"]
+proxy = "`+addrOfServer(app)+`"
+compression = true
+[[site]]
+hosts = ["b.example"]
+proxy = "`+addrOfServer(app)+`"
+`, nil)
+	c := newClient(t, "")
+	for host, want := range map[string]string{"a.example": "gzip", "b.example": ""} {
+		r := send(t, c, p.urls[0], "", host, http.Header{"Accept-Encoding": {"gzip"}})
+		if r.status != 200 || r.header.Get("Content-Encoding") != want || (len(r.body) < 10000) != (want != "") {
+			t.Errorf("%s: %d %q, %d bytes", host, r.status, r.header, len(r.body))
+		}
+	}
+	conn := dial(t, p.urls[0])
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: x\r\nAccept-Encoding: gzip\r\n\r\nhello\n")
+	r := bufio.NewReader(conn)
+	res, err := http.ReadResponse(r, nil)
+	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(res, err)
+	}
+	if line, err := r.ReadString('\n'); line != "hello\n" {
+		t.Errorf("%q %v", line, err)
+	}
+	p.signal(syscall.SIGTERM) // a tunnel does not keep the process
+	p.waitFor(0)
 }
