@@ -57,6 +57,7 @@ var everyone = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0),
 // forwarder is the action of a site or a route that forwards. It is immutable.
 type forwarder struct {
 	plain, trusted *proxy.Handler // for requests of clients, and of trusted proxies
+	named          bool           // requests get realIP, by which their servers may be chosen
 }
 
 // ServeDirect implements direct.Handler.
@@ -66,9 +67,11 @@ func (*forwarder) ServeDirect(*direct.Exchange) bool { return false }
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var report proxy.Report
 	inner, h := r.WithContext(proxy.WithReport(r.Context(), &report)), f.plain
-	if peer, ok := r.Context().Value(peerKey{}).(string); ok {
-		inner.Header = maps.Clone(r.Header)
+	if f.named {
+		inner.Header = maps.Clone(r.Header) // what a client has sent is replaced
 		inner.Header[realIP] = []string{clientHost(r.RemoteAddr)}
+	}
+	if peer, ok := r.Context().Value(peerKey{}).(string); ok {
 		inner.RemoteAddr, h = peer, f.trusted
 	}
 	defer func() { middleware.AddLogAttrs(w, reportAttrs(&report)...) }()
@@ -173,7 +176,7 @@ func (u *upstreams) to(p *config.Proxy, c *config.Upstream, split bool) (*forwar
 	if split {
 		o.Choose = u.percentages(p)
 	}
-	f := &forwarder{}
+	f := &forwarder{named: u.trusted}
 	var err error
 	if f.plain, err = proxy.New(&o); err != nil {
 		return nil, err

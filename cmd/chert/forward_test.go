@@ -411,3 +411,30 @@ proxy = "`+addrOfServer(app)+`"
 	p.signal(syscall.SIGTERM) // a tunnel does not keep the process
 	p.waitFor(0)
 }
+
+// A client cannot choose its server for "hash client" by a field that a trusted proxy would send.
+func TestProxyHashClient(t *testing.T) {
+	t.Parallel()
+	one, other := echo(t, "one"), echo(t, "other")
+	for proxies, want := range map[string]int{`["10.0.0.1"]`: 1, `["127.0.0.1"]`: 2} {
+		p, _ := startConfig(t, `
+trusted_proxies = `+proxies+`
+[upstream.app]
+servers = ["`+addrOfServer(one)+`", "`+addrOfServer(other)+`"]
+balance = "hash client"
+[[site]]
+hosts = ["*"]
+proxy = "app"
+`, nil)
+		c := newClient(t, "")
+		seen := make(map[string]bool)
+		for i := range 30 {
+			client := fmt.Sprintf("192.0.2.%d", i)
+			name, _, _ := strings.Cut(send(t, c, p.urls[0], "", "a.example", http.Header{"X-Real-Ip": {client}, "X-Forwarded-For": {client}}).body, " ")
+			seen[name] = true
+		}
+		if len(seen) != want {
+			t.Errorf("%s: %v", proxies, seen)
+		}
+	}
+}
