@@ -31,8 +31,9 @@ func behind(h http.Handler, p config.Proxies, ids bool) http.Handler {
 
 // proxied is which proxies are trusted, on each address. It is immutable after at.
 type proxied struct {
-	file config.Proxies // on addresses without a list of their own
-	all  []listened
+	file     config.Proxies // on addresses without a list of their own
+	all      []listened
+	forwards bool // requests may be forwarded, with what those proxies have set
 }
 
 // listened is an address, as endpoint has it.
@@ -77,10 +78,19 @@ func (p *proxied) headers(l net.Listener, peer netip.Addr) bool {
 
 // behind is behind of each address, for h, which is direct.
 func (p *proxied) behind(h http.Handler, ids bool) http.Handler {
-	all := &byAddress{proxied: p, of: make([]http.Handler, len(p.all)), rest: behind(h, p.file, ids)}
+	around := func(of config.Proxies) http.Handler {
+		if h := behind(h, of, ids); !p.forwards || !of.Some() {
+			return h
+		} else if d, ok := h.(direct.Handler); ok {
+			return peered{d, of}
+		} else {
+			return peered{onOrdinary{h}, of}
+		}
+	}
+	all := &byAddress{proxied: p, of: make([]http.Handler, len(p.all)), rest: around(p.file)}
 	for i, one := range p.all {
 		if one.proxies != nil {
-			all.of[i], all.some = behind(h, *one.proxies, ids), true
+			all.of[i], all.some = around(*one.proxies), true
 		}
 	}
 	if !all.some {
