@@ -247,16 +247,7 @@ func outerCookie(c, prefix string) string {
 
 // error returns what is known of a failure.
 func (f *forwarding) error(p *pick, code reason.Code, err error) *Error {
-	e := &Error{Reason: code.String(), Status: code.Status(), Err: err, Method: f.r.Method,
-		Retried: max(f.tries.Len()-1, 0), kind: code.ErrorType(),
-		unavailable: code.Status() == http.StatusServiceUnavailable}
-	if f.u != nil {
-		e.Upstream = f.u.o.Name
-	}
-	if p != nil {
-		e.Server = p.addr
-	}
-	return e
+	return f.course.error(f.u, p, code, err, f.r.Method)
 }
 
 func (f *forwarding) fail(p *pick, code reason.Code, err error, notRetried string) {
@@ -280,16 +271,20 @@ func (f *forwarding) respondError(e *Error) {
 		f.h.o.ErrorHandler(f.w, f.r, e)
 		return
 	}
+	refusal.Plain(f.w, f.r, f.h.o.response(e))
+}
+
+// response returns the response that says that a request was not answered.
+func (o *Options) response(e *Error) *direct.Response {
 	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
 		"Cache-Control": {"no-store"}}
 	if e.kind != "" {
-		h["Proxy-Status"] = []string{f.h.o.status + "; error=" + e.kind}
+		h["Proxy-Status"] = []string{o.status + "; error=" + e.kind}
 	}
 	if e.unavailable {
 		h["Retry-After"] = []string{"1"}
 	}
-	text := http.StatusText(e.Status)
-	refusal.Plain(f.w, f.r, direct.NewResponse(e.Status, h, []byte(text+"\n")))
+	return direct.NewResponse(e.Status, h, []byte(http.StatusText(e.Status)+"\n"))
 }
 
 // refuse responds to a request that cannot be forwarded. Nothing failed, so it is not logged
@@ -313,27 +308,34 @@ func (f *forwarding) refuse(e *http1.Error) {
 // log writes the line of a failure.
 func (f *forwarding) log(e *Error) {
 	f.result = e
+	f.h.o.log(context.WithoutCancel(f.r.Context()), e)
+}
+
+func (o *Options) log(ctx context.Context, e *Error) {
 	level := slog.LevelWarn
 	if e.Status == statusClientGone {
 		level = slog.LevelDebug
 	}
-	f.write(level, e, "")
+	o.write(ctx, level, e, "")
 }
 
 // logRetry writes the line of a failure after which the request is tried again.
 func (f *forwarding) logRetry(p *pick, a *attempt) {
 	e := f.error(p, a.Reason, a.err)
-	e.Sent, e.Reused, e.Idle = a.Progress > retry.Unsent, a.Reused, a.idle
-	level := slog.LevelInfo
-	if !a.Blames() {
-		level = slog.LevelDebug // a connection that was idle for too long, which is usual
-	}
-	f.write(level, e, ", tried again")
+	e.tried(&a.Attempt, a.idle)
+	f.h.o.logRetry(context.WithoutCancel(f.r.Context()), e, a.Blames())
 }
 
-func (f *forwarding) write(level slog.Level, e *Error, more string) {
-	l := f.h.o.Logger
-	ctx := context.WithoutCancel(f.r.Context())
+func (o *Options) logRetry(ctx context.Context, e *Error, blames bool) {
+	level := slog.LevelInfo
+	if !blames {
+		level = slog.LevelDebug // a connection that was idle for too long, which is usual
+	}
+	o.write(ctx, level, e, ", tried again")
+}
+
+func (o *Options) write(ctx context.Context, level slog.Level, e *Error, more string) {
+	l := o.Logger
 	if !l.Enabled(ctx, level) {
 		return
 	}

@@ -10,19 +10,18 @@ import (
 	"github.com/chert-http/chert/internal/balance"
 	"github.com/chert-http/chert/internal/health"
 	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/sys"
 )
 
-// epoch is where the clock of health, balance and retry begins: a second before the process,
-// since 0 is no time.
-var epoch = time.Now().Add(-time.Second)
-
-// now returns nanoseconds of a monotonic clock.
-func now() int64 { return int64(time.Since(epoch)) }
+// now returns nanoseconds of a monotonic clock, that of health, balance and retry. It is the
+// loops' but for a second, since 0 is no time.
+func now() int64 { return sys.Nanotime() + int64(time.Second) }
 
 // wall returns the time of day of a time of now.
-func wall(at int64) time.Time { return epoch.Add(time.Duration(at)) }
+func wall(at int64) time.Time { return sys.Epoch().Add(time.Duration(at) - time.Second) }
 
 // entry is a server that Upstreams share: one for each address, TLS name and check.
 type entry struct {
@@ -65,6 +64,8 @@ type link struct {
 	// old: the server speaks HTTP/1.0, which has no chunked coding.
 	old atomic.Bool
 	h2  *h2client // for ProtocolHTTP2
+	// out has the connections on event loops; nil if there can be none.
+	out *outbound.Server
 }
 
 // sync gives balance the state that health has.
@@ -152,6 +153,9 @@ func (l *link) put(c *origin.Conn, most int) {
 
 func (l *link) close() {
 	l.idle.Close()
+	if l.out != nil {
+		l.out.Close()
+	}
 	if l.h2 != nil {
 		l.h2.close()
 	}

@@ -36,10 +36,9 @@ type forwarding struct {
 	// extended is the protocol of an extended CONNECT (RFC 8441), which becomes an upgrade.
 	extended string
 
-	choice choice
+	course
 	cookie string // to set, of PolicySticky
-	tries  retry.Tries
-	passed bool // the client has been sent something of a response
+	passed bool   // the client has been sent something of a response
 	result *Error
 }
 
@@ -83,7 +82,7 @@ func (f *forwarding) prepare() *http1.Error {
 	if f.extended != "" {
 		f.client.upgradeTo(f.extended)
 	}
-	peer, trusted := o.peer(r)
+	peer, trusted := o.peer(r.RemoteAddr)
 	client := ""
 	if last, ok := lastproxy.Of(r.Context()); ok {
 		client, peer, trusted = peer, addressOf(last), true
@@ -208,48 +207,20 @@ type attempt struct {
 // after decides about a try that failed. It returns the server of the next one, which may be
 // the same on a fresh connection, or nil if the failure stands.
 func (f *forwarding) after(p *pick, a *attempt) (next *pick, fresh bool) {
-	if a.Blames() {
-		p.entry.done(p.ticket, a.Reason)
-	} else {
-		p.entry.ref.Abandon(p.ticket)
-	}
-	f.choice.tried = append(f.choice.tried, p.entry.bal)
-	q, policy := f.retriable(), &f.u.policy
-	v := retry.Verdict{Reason: a.Reason, Obstacle: retry.Free}
-	off := f.u.o.Retry.Off
-	if !off {
-		if retry.Decide(policy, &q, &a.Attempt).Action == retry.Next {
-			next, _ = f.u.attempt(f.u.current.Load(), &f.choice)
-		}
-		v = f.tries.Failed(now(), policy, &q, &a.Attempt, next != nil, &f.u.budget)
-	}
-	switch v.Action {
-	case retry.Next:
-		p.release()
+	next, fresh, obstacle := f.course.after(f.u, p, &a.Attempt, f.retriable())
+	if next != nil {
 		f.logRetry(p, a)
 		if a.drop != nil {
 			a.drop()
 		}
-		return next, false
-	case retry.Reconnect:
-		f.logRetry(p, a)
-		p.ticket, _ = p.entry.ref.Admit(now(), true)
-		f.choice.tried = f.choice.tried[:len(f.choice.tried)-1]
-		return p, true
-	}
-	if next != nil {
-		next.abandon()
+		return next, fresh
 	}
 	defer p.release()
-	obstacle := v.Obstacle.String()
-	if off {
-		obstacle = "retries are off"
-	}
 	if a.response != nil {
 		a.response()
-		return nil, false
+	} else {
+		f.stand(p, a, obstacle)
 	}
-	f.stand(p, a, obstacle)
 	return nil, false
 }
 
@@ -283,7 +254,7 @@ func (f *forwarding) stand(p *pick, a *attempt, obstacle string) {
 		return
 	}
 	e := f.error(p, a.Reason, a.err)
-	e.Sent, e.Reused, e.Idle = a.Progress > retry.Unsent, a.Reused, a.idle
+	e.tried(&a.Attempt, a.idle)
 	if a.Reason != reason.ClientGone {
 		e.NotRetried = obstacle
 	}
@@ -327,12 +298,18 @@ func (f *forwarding) sticky(name string) {
 		f.choice.key = balance.KeyOf(c.Value)
 		return
 	}
-	set := f.u.current.Load().set
+	f.cookie = f.choice.newSession(f.u)
+}
+
+// newSession makes a key, and returns it as the value of a cookie.
+func (c *choice) newSession(u *Upstream) (cookie string) {
+	set := u.current.Load().set
 	for range maxFresh {
-		f.cookie = newSession()
-		f.choice.key, f.choice.fresh = balance.KeyOf(f.cookie), true
-		if set.Settled(f.choice.key, now()) {
+		cookie = newSession()
+		c.key, c.fresh = balance.KeyOf(cookie), true
+		if set.Settled(c.key, now()) {
 			break
 		}
 	}
+	return cookie
 }

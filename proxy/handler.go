@@ -75,7 +75,8 @@ type Request struct {
 
 // Handler forwards requests. It is safe for concurrent use.
 type Handler struct {
-	o Options // complete; immutable
+	o     Options // complete; immutable
+	loops bool    // Options.onLoops
 }
 
 // New returns a Handler. It is an error if an option cannot be used.
@@ -87,6 +88,7 @@ func New(o *Options) (*Handler, error) {
 	if err := h.o.complete(); err != nil {
 		return nil, fmt.Errorf("proxy: New: %w", err)
 	}
+	h.loops = h.o.onLoops()
 	return h, nil
 }
 

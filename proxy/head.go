@@ -73,8 +73,6 @@ func (h *clientHead) read(r *http.Request, body bool) *http1.Error {
 		h.r.ContentLength = r.ContentLength
 	case body:
 		h.r.Chunked = true
-	case slices.Contains([]string{"POST", "PUT", "PATCH"}, r.Method):
-		h.r.ContentLength = 0 // RFC 9110 section 8.6
 	}
 	if h.r.Chunked && len(r.Trailer) > 0 {
 		h.field("Trailer", strings.Join(sortedKeys(r.Trailer), ", "))
@@ -240,16 +238,16 @@ func hasDots(path string) bool {
 
 // addressOf returns the IP address of a RemoteAddr, "" for that of a unix socket.
 func addressOf(remote string) string {
-	addr, _ := new(Options).peer(&http.Request{RemoteAddr: remote})
+	addr, _ := new(Options).peer(remote)
 	return addr
 }
 
-// peer says who has sent r, and whether its X-Forwarded-* fields are believed.
-func (o *Options) peer(r *http.Request) (addr string, trusted bool) {
-	a, err := netip.ParseAddrPort(r.RemoteAddr)
+// peer says who has sent a request from remote, and whether its X-Forwarded-* fields are believed.
+func (o *Options) peer(remote string) (addr string, trusted bool) {
+	a, err := netip.ParseAddrPort(remote)
 	ip := a.Addr()
 	if err != nil {
-		if ip, err = netip.ParseAddr(r.RemoteAddr); err != nil {
+		if ip, err = netip.ParseAddr(remote); err != nil {
 			return "", o.TrustLocal
 		}
 	}

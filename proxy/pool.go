@@ -15,7 +15,9 @@ import (
 	"github.com/chert-http/chert/internal/health"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // Pool has what is known about servers: their health, requests in flight, and the
@@ -192,6 +194,9 @@ func (p *Pool) acquire(u *Upstream, addr, host string) (*entry, *link) {
 			dialer: origin.Dialer{Addr: addr, TLS: config, Timeout: u.o.ConnectTimeout}}
 		if u.o.Protocol == ProtocolHTTP2 {
 			l.h2 = newH2(l, &u.o)
+		}
+		if remote, err := sys.NewRemote(origin.Address(addr)); err == nil && u.onLoops() {
+			l.out = outbound.NewServer(remote, l.limit)
 		}
 		e.links[k] = l
 	}

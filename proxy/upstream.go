@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/balance"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
 )
@@ -23,6 +24,7 @@ type Upstream struct {
 	targets  []target        // those of o.Servers; immutable
 	policy   retry.Policy    // immutable
 	checkKey string          // immutable
+	terms    *outbound.Terms // on loops; immutable
 	budget   retry.Budget
 	ctx      context.Context // until Close
 	cancel   context.CancelFunc
@@ -114,6 +116,9 @@ func orDefault[T int | time.Duration](v *T, d T) {
 func (u *Upstream) start() error {
 	u.checkKey = u.o.Check.key(u.o.Protocol)
 	u.policy = retry.Policy{Keys: u.o.Retry.Keys, Timeouts: u.o.Retry.Timeouts, Statuses: u.o.Retry.Statuses}
+	u.terms = outbound.NewTerms(&outbound.Terms{Connect: int64(u.o.ConnectTimeout),
+		Response: int64(u.o.ResponseTimeout), Stall: int64(u.o.StallTimeout), Idle: u.o.MaxIdle,
+		IdleTime: int64(u.o.IdleTimeout)})
 	for i, s := range u.o.Servers {
 		t, err := targetOf(s)
 		if err != nil {
@@ -336,6 +341,11 @@ func (m *member) status(at int64) ServerStatus {
 		IdleLimit: min(m.link.limit.Limit(at), time.Duration(m.link.most.Load())),
 		Requests:  e.requests.Load(), Failures: e.failures.Load(), Ejections: i.Ejections,
 		Dials: e.dials.Load(), Reused: e.reused.Load(),
+	}
+	if o := m.link.out; o != nil {
+		s.Idle += o.Kept.Load()
+		s.Dials += o.Dials.Load()
+		s.Reused += o.Reused.Load()
 	}
 	if m.name != m.addr {
 		s.Name = m.name

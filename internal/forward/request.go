@@ -289,6 +289,11 @@ func (m *request) framing() {
 	case m.r.Chunked:
 		m.dst = append(m.dst, "Transfer-Encoding: chunked\r\n"...)
 	default:
+		switch string(m.r.Method.Bytes(m.head)) {
+		case "POST", "PUT", "PATCH":
+			// RFC 9110 section 8.6: a method that anticipates content should have a length.
+			m.dst = append(m.dst, "Content-Length: 0\r\n"...)
+		}
 		return
 	}
 	if m.r.ExpectContinue && m.Expect && m.r.ContentLength != 0 {

@@ -42,7 +42,7 @@ func (d *Dialer) Socket(ctx context.Context) (net.Conn, *Failure) {
 	var dialer net.Dialer
 	nc, err := dialer.DialContext(limited, network, address)
 	if err != nil {
-		return nil, failed(ctx, dialReason(err), err)
+		return nil, failed(ctx, DialReason(err), err)
 	}
 	if d.TLS == nil {
 		return nc, nil

@@ -153,7 +153,7 @@ func (x *Exchange) head() *Failure {
 		n, err := x.Response.Parse(b, &x.q.Expected, &progress, &x.q.Limits)
 		switch {
 		case err != nil:
-			return &Failure{Reason: malformed(err), Err: err}
+			return &Failure{Reason: Malformed(err), Err: err}
 		case n == 0:
 			if err := c.fill(); err != nil {
 				return &Failure{Reason: endReason(err, reason.ResponseTimeout), Err: err}
@@ -260,7 +260,7 @@ func (x *Exchange) bad(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Failure{Reason: malformed(err), Err: err}
+	return &Failure{Reason: Malformed(err), Err: err}
 }
 
 // closed says what an error of the connection means for the body.
@@ -277,7 +277,7 @@ func (x *Exchange) closed(err error) error {
 	if err := x.body.Closed(); err != nil {
 		code := reason.Truncated
 		if err != http1.ErrTruncated {
-			code = malformed(err)
+			code = Malformed(err)
 		}
 		return &Failure{Reason: code, Err: err}
 	}

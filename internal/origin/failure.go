@@ -29,8 +29,8 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// dialReason returns the code of an error of connect.
-func dialReason(err error) reason.Code {
+// DialReason returns the code of an error of connect.
+func DialReason(err error) reason.Code {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.EAGAIN):
@@ -91,8 +91,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// malformed returns the code of an error of the parser.
-func malformed(err error) reason.Code {
+// Malformed returns the code of an error of the parser.
+func Malformed(err error) reason.Code {
 	switch http1.FaultOf(err) {
 	case http1.FaultLength:
 		return reason.HeadTooLarge

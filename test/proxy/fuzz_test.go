@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,22 +61,17 @@ func FuzzRequests(f *testing.F) {
 	})
 	s := &setup{}
 	s.up.MaxIdle = -1
-	var active atomic.Int64
 	h := s.handler(f, o.addr())
-	counting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		active.Add(1)
-		defer active.Add(-1)
-		h.ServeHTTP(w, r)
+	servers := onBoth(func(e chert.Engine) *engines.Server {
+		return engines.Start(f, &chert.Server{Engine: e, Handler: h,
+			IdleTimeout: 20 * time.Millisecond, ReadHeaderTimeout: 20 * time.Millisecond, ReadStallTimeout: 20 * time.Millisecond})
 	})
-	ts := engines.Start(f, &chert.Server{Engine: chert.EngineGoroutines, Handler: counting,
-		IdleTimeout: 20 * time.Millisecond, ReadHeaderTimeout: 20 * time.Millisecond, ReadStallTimeout: 20 * time.Millisecond})
-	f.Fuzz(func(t *testing.T, in []byte) {
+	check := func(t *testing.T, ts *engines.Server, in []byte) {
 		mu.Lock()
 		conns = nil
 		mu.Unlock()
 		before := o.dials()
 		out := conversation(t, ts, in)
-		servertest.Eventually(t, "the ends of handlers", func() bool { return active.Load() == 0 })
 		var got []string
 		servertest.Eventually(t, "the ends of connections to the server", func() bool {
 			mu.Lock()
@@ -92,7 +86,18 @@ func FuzzRequests(f *testing.F) {
 		for _, raw := range got {
 			single(t, raw)
 		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for _, ts := range servers {
+			check(t, ts, in)
+		}
 	})
+}
+
+// onBoth starts a server with each of the forms of the proxy: on goroutines, and on loops where
+// there are any.
+func onBoth(start func(e chert.Engine) *engines.Server) [2]*engines.Server {
+	return [2]*engines.Server{start(chert.EngineGoroutines), start(chert.EngineAuto)}
 }
 
 // single checks that raw is one request, or the beginning of one.
@@ -144,11 +149,11 @@ func FuzzResponses(f *testing.F) {
 	s := &setup{}
 	s.up.Retry.Off = true
 	s.up.Health.Off, s.up.MaxIdle = true, -1
-	ts := s.start(f, chert.EngineGoroutines, o.addr())
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > 60_000 {
-			return // beyond the limit of a head
-		}
+	h := s.handler(f, o.addr())
+	servers := onBoth(func(e chert.Engine) *engines.Server {
+		return engines.Start(f, &chert.Server{Engine: e, Handler: h})
+	})
+	check := func(t *testing.T, ts *engines.Server, in []byte) {
 		answer <- in
 		out := conversation(t, ts, []byte("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"))
 		status, body, whole := understand(in)
@@ -174,6 +179,14 @@ func FuzzResponses(f *testing.F) {
 			}
 		case status != res.StatusCode || !bytes.HasPrefix(body, got) || whole != (err == nil) || whole && !bytes.Equal(body, got):
 			t.Errorf("%q is %d %q, whole: %v; it became %q", in, status, body, whole, out)
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > 60_000 {
+			return // beyond the limit of a head
+		}
+		for _, ts := range servers {
+			check(t, ts, in)
 		}
 	})
 }
