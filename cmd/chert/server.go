@@ -255,7 +255,7 @@ func (s *server) load() (*setup, error) {
 
 // build makes the sites of cfg, and what they forward to.
 func (s *server) build(up *setup, cfg *config.Config, limits limiter) (*sites, error) {
-	forward, release, err := s.pool.open(cfg, newProxied(up.listen, s.trusted(cfg)).some())
+	forward, release, err := s.pool.open(cfg, newProxied(up.listen, s.trusted(cfg)).believed())
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,6 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	files ...*static.Handler) error {
 	up.times = cfg.Timeouts
 	up.proxied = newProxied(up.listen, s.trusted(cfg))
-	up.proxied.forwards = len(cfg.Upstreams) > 0
 	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
