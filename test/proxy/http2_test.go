@@ -194,6 +194,25 @@ func TestHTTP2Upstream(t *testing.T) {
 			t.Error(res.Status, res.Header, s.log)
 		}
 	})
+	t.Run("refused, then another", func(t *testing.T) {
+		up := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, n, err)
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		s.up.Balance.Policy = proxy.PolicyRoundRobin
+		ts := s.start(t, chert.EngineGoroutines, refusing(t), up.ListenAddr)
+		client := ts.Dial()
+		for _, in := range []string{post("abc"), post(strings.Repeat("x", 100_000)),
+			servertest.PostChunks("/", servertest.Chunks(strings.Repeat("x", 100_000), 9999))} {
+			client.SendAside(in)
+			res, body := client.Response("POST")
+			if res.StatusCode != 200 || body != "3 <nil>" && body != "100000 <nil>" {
+				t.Error(res.Status, body, s.log)
+			}
+		}
+	})
 	t.Run("speaks HTTP/1", func(t *testing.T) {
 		o := start(t, func(c *conn) {
 			c.r.ReadString('\n')

@@ -326,25 +326,29 @@ func (f *forwarded) gone(err error) error {
 
 // push puts what there is into frames. full: there is no room for more.
 func (f *forwarded) push() (full bool, err error) {
-	st, s := f.st, f.st.s
+	s := f.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := st.sendableLocked(); err != nil {
-		return false, err
+	if f.block != nil && s.outFullLocked() && !s.full {
+		s.mu.Unlock()
+		s.flush()
+		s.mu.Lock()
 	}
+	wait := f.block != nil && s.outFullLocked() // no window bounds heads
+	if err = f.st.sendableLocked(); err == nil && !wait {
+		full, err = f.pushLocked()
+	}
+	if s.mu.Unlock(); err == nil && wait {
+		s.Link.Follow(f)
+	}
+	return full || wait, err
+}
+
+// Sent implements conn.Follower: the connection has room for a head.
+func (f *forwarded) Sent(int64) { f.loop.Do(f.goOn) }
+
+func (f *forwarded) pushLocked() (full bool, err error) {
+	st, s := f.st, f.st.s
 	if f.block != nil {
-		if s.outFullLocked() && !s.full {
-			s.mu.Unlock()
-			s.flush()
-			s.mu.Lock()
-			if err := st.sendableLocked(); err != nil {
-				return false, err
-			}
-		}
-		if s.outFullLocked() { // no window bounds heads
-			f.owed = true
-			return true, nil
-		}
 		end := f.ends && f.body == nil && f.tail == nil
 		s.putBlockLocked(st, f.block.B, end)
 		if f.dropBlock(); end {
@@ -368,8 +372,11 @@ func (f *forwarded) push() (full bool, err error) {
 	if f.ends {
 		tail := f.tail
 		f.tail, f.ending = nil, true
-		f.finish()
-		st.endLocked(tail, false)
+		if f.finish(); len(st.rest) > 0 {
+			st.tail = tail // pump sends it after the rest
+		} else {
+			st.endLocked(tail, false)
+		}
 		s.settleSoonLocked()
 		return false, nil
 	}
