@@ -337,12 +337,12 @@ function upstreams(list) {
     for (const s of u.servers) rows.push({ server: s, name: s.name ? `${s.addr} (${s.name})` : s.addr, old: before[u.name + " " + s.addr] });
   }
   $("upstreams-section").hidden = !rows.length;
-  fill($("upstreams"), rows, cells("H nnnnNNN"), (cell, r) => {
+  fill($("upstreams"), rows, cells("HtnNnNNNN"), (cell, r) => {
     const s = r.server;
     set(cell[0], s ? "\u2003" + r.name : r.name);
     if (!s) {
       set(cell[1], r.state);
-      cell[1].className = r.bad ? "bad" : "soft";
+      cell[1].className = r.bad ? "long bad" : "long soft";
       for (let i = 2; i < 9; i++) set(cell[i], "");
       return;
     }
@@ -352,7 +352,7 @@ function upstreams(list) {
     if (s.cause && (s.state === "ejected" || s.check === "failing")) state += ": " + s.cause;
     if (s.until) state += `, for ${span(Math.max((new Date(s.until) - new Date(list.at)) / 1000, 0))}`;
     set(cell[1], state);
-    cell[1].className = s.state === "ejected" || s.check === "failing" ? "bad" : "";
+    cell[1].className = s.state === "ejected" || s.check === "failing" ? "long bad" : "long";
     const rate = key => r.old && seconds > 0 ? number(Math.max(s[key] - r.old[key], 0) / seconds) : "–";
     [rate("requests"), s.failures ? number(s.failures) : "", time(s.latency), s.max_requests ? `${s.in_flight} of ${s.max_requests}` : number(s.in_flight),
       number(s.idle), s.requests ? percent(s.reused / s.requests) : "–", s.ejections ? number(s.ejections) : ""].forEach((text, i) => set(cell[i + 2], text));

@@ -114,7 +114,7 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 		var up *upstreams
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			if up, _, err = pool.open(unchecked(cfg), false); err == nil {
+			if up, _, err = pool.open(unchecked(cfg), config.Proxies{}); err == nil {
 				all, err = buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, up, discard, nil)
 			}
 		}

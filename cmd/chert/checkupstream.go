@@ -78,7 +78,7 @@ func compare(pool *upstreamPool, now *upstreams, file string, stdout, stderr io.
 		fmt.Fprintln(stderr, err)
 		return failure{errSaid}
 	}
-	before, _, err := pool.open(unchecked(cfg), false)
+	before, _, err := pool.open(unchecked(cfg), config.Proxies{})
 	if err != nil {
 		return failure{fmt.Errorf("%s: %w", file, err)}
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -19,63 +17,26 @@ import (
 	"github.com/chert-http/chert/proxy"
 )
 
-// realIP is the field with the client's address.
-const realIP = "X-Real-Ip"
-
-// peerKey is the key of the RemoteAddr of a trusted proxy, in requests that it has sent.
-type peerKey struct{}
-
-// peered notes which trusted proxy has sent a request, before the client's address takes the place of
-// the proxy's. It is outside of what does that.
-type peered struct {
-	direct.Handler
-	proxies config.Proxies
-}
-
-// ServeHTTP implements http.Handler.
-func (p peered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !p.trusts(r.RemoteAddr) {
-		p.Handler.ServeHTTP(w, r)
-		return
-	}
-	inner := r.WithContext(context.WithValue(r.Context(), peerKey{}, r.RemoteAddr))
-	defer func() { r.RemoteAddr, r.Pattern = inner.RemoteAddr, inner.Pattern }() // the log is outside
-	p.Handler.ServeHTTP(w, inner)
-}
-
-func (p *peered) trusts(remote string) bool {
-	if a, err := netip.ParseAddrPort(remote); err == nil {
-		return p.proxies.Has(a.Addr().Unmap())
-	}
-	return p.proxies.Unix
-}
-
-// everyone are prefixes for a handler whose peers have been found to be trusted.
-var everyone = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0),
-	netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
-
 // forwarder is the action of a site or a route that forwards. It is immutable.
 type forwarder struct {
-	plain, trusted *proxy.Handler // for requests of clients, and of trusted proxies
-	named          bool           // requests get realIP, by which their servers may be chosen
+	*proxy.Handler
+	reports bool // the log of the requests has what is known of the upstream
 }
 
-// ServeDirect implements direct.Handler.
-func (*forwarder) ServeDirect(*direct.Exchange) bool { return false }
+// ServeDirect implements direct.Handler: on the event loop nothing is known for the log.
+func (f *forwarder) ServeDirect(x *direct.Exchange) bool {
+	return !f.reports && f.Handler.ServeDirect(x)
+}
 
 // ServeHTTP implements http.Handler.
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var report proxy.Report
-	inner, h := r.WithContext(proxy.WithReport(r.Context(), &report)), f.plain
-	if f.named {
-		inner.Header = maps.Clone(r.Header) // what a client has sent is replaced
-		inner.Header[realIP] = []string{clientHost(r.RemoteAddr)}
+	inner := r
+	if f.reports {
+		var report proxy.Report
+		inner = r.WithContext(proxy.WithReport(r.Context(), &report))
+		defer func() { middleware.AddLogAttrs(w, reportAttrs(&report)...) }()
 	}
-	if peer, ok := r.Context().Value(peerKey{}).(string); ok {
-		inner.RemoteAddr, h = peer, f.trusted
-	}
-	defer func() { middleware.AddLogAttrs(w, reportAttrs(&report)...) }()
-	h.ServeHTTP(&forwardWriter{ResponseWriter: w, r: r}, inner)
+	f.Handler.ServeHTTP(&forwardWriter{ResponseWriter: w, r: r}, inner)
 }
 
 // clientHost returns an address without its port.
@@ -130,12 +91,9 @@ func (w *forwardWriter) WriteHeader(status int) {
 
 var leaveErrors = middleware.OwnErrors(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 
-// handler makes the action of a site or a route.
-func (u *upstreams) handler(p *config.Proxy, t *trace) (direct.Handler, error) {
-	if t != nil {
-		return t.forward(p)
-	}
-	otherwise, err := u.to(p, p.Upstream, true)
+// handler makes the action of a site or a route. reports is that of forwarder.
+func (u *upstreams) handler(p *config.Proxy, reports bool) (direct.Handler, error) {
+	otherwise, err := u.to(p, p.Upstream, reports, true)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +102,7 @@ func (u *upstreams) handler(p *config.Proxy, t *trace) (direct.Handler, error) {
 		if s.When == nil {
 			continue
 		}
-		h, err := u.to(p, s.Upstream, false)
+		h, err := u.to(p, s.Upstream, reports, false)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +124,9 @@ func (u *upstreams) handler(p *config.Proxy, t *trace) (direct.Handler, error) {
 }
 
 // to makes a forwarder to an upstream or, with split, to those of the percentages of p.
-func (u *upstreams) to(p *config.Proxy, c *config.Upstream, split bool) (*forwarder, error) {
-	o := proxy.Options{Upstream: u.by[c], Forwarded: p.Forwarded, Host: p.Host, StripPrefix: p.Strip, Logger: u.errs}
+func (u *upstreams) to(p *config.Proxy, c *config.Upstream, reports, split bool) (*forwarder, error) {
+	o := proxy.Options{Upstream: u.by[c], Forwarded: p.Forwarded, Host: p.Host, StripPrefix: p.Strip, Logger: u.errs,
+		Trusted: u.trusted.Prefixes, TrustLocal: u.trusted.Unix}
 	if edit, err := editor(p); err != nil {
 		return nil, err
 	} else if edit != nil {
@@ -176,14 +135,8 @@ func (u *upstreams) to(p *config.Proxy, c *config.Upstream, split bool) (*forwar
 	if split {
 		o.Choose = u.percentages(p)
 	}
-	f := &forwarder{named: u.trusted}
-	var err error
-	if f.plain, err = proxy.New(&o); err != nil {
-		return nil, err
-	}
-	o.Trusted, o.TrustLocal = everyone, true
-	f.trusted, err = proxy.New(&o)
-	return f, err
+	h, err := proxy.New(&o)
+	return &forwarder{h, reports}, err
 }
 
 // editor returns what changes the request for the upstream, nil if nothing does.
@@ -231,11 +184,7 @@ func (u *upstreams) percentages(p *config.Proxy) func(*http.Request) *proxy.Upst
 		return nil
 	}
 	return func(r *http.Request) *proxy.Upstream {
-		client := r.RemoteAddr
-		if _, ok := r.Context().Value(peerKey{}).(string); ok {
-			client = r.Header.Get(realIP)
-		}
-		n := pointOf(clientHost(client))
+		n := pointOf(clientHost(r.RemoteAddr))
 		for _, one := range all {
 			if n < one.below {
 				return one.to

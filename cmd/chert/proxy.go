@@ -31,9 +31,8 @@ func behind(h http.Handler, p config.Proxies, ids bool) http.Handler {
 
 // proxied is which proxies are trusted, on each address. It is immutable after at.
 type proxied struct {
-	file     config.Proxies // on addresses without a list of their own
-	all      []listened
-	forwards bool // requests may be forwarded, with what those proxies have set
+	file config.Proxies // on addresses without a list of their own
+	all  []listened
 }
 
 // listened is an address, as endpoint has it.
@@ -66,6 +65,17 @@ func (p *proxied) some() bool {
 	return some
 }
 
+// believed returns the proxies whose X-Forwarded-* fields a request may keep that has no X-Forwarded-For: those of
+// the file, if they are the same on all addresses. What has one is decided where the client's address is set.
+func (p *proxied) believed() config.Proxies {
+	for i := range p.all {
+		if p.all[i].proxies != nil {
+			return config.Proxies{}
+		}
+	}
+	return p.file
+}
+
 // headers is chert.Server.ProxyProtocol.
 func (p *proxied) headers(l net.Listener, peer netip.Addr) bool {
 	for i := range p.all {
@@ -78,19 +88,10 @@ func (p *proxied) headers(l net.Listener, peer netip.Addr) bool {
 
 // behind is behind of each address, for h, which is direct.
 func (p *proxied) behind(h http.Handler, ids bool) http.Handler {
-	around := func(of config.Proxies) http.Handler {
-		if h := behind(h, of, ids); !p.forwards || !of.Some() {
-			return h
-		} else if d, ok := h.(direct.Handler); ok {
-			return peered{d, of}
-		} else {
-			return peered{onOrdinary{h}, of}
-		}
-	}
-	all := &byAddress{proxied: p, of: make([]http.Handler, len(p.all)), rest: around(p.file)}
+	all := &byAddress{proxied: p, of: make([]http.Handler, len(p.all)), rest: behind(h, p.file, ids)}
 	for i, one := range p.all {
 		if one.proxies != nil {
-			all.of[i], all.some = around(*one.proxies), true
+			all.of[i], all.some = behind(h, *one.proxies, ids), true
 		}
 	}
 	if !all.some {

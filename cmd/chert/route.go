@@ -23,7 +23,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return nil, err
 	}
 	if len(site.Routes) == 0 && site.Proxy != nil {
-		h, err := s.forward.handler(site.Proxy, s.trace)
+		h, err := s.proxied("/", site.Proxy, site.Policy, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +213,13 @@ func (s *sites) route(r *router.Router, route *config.Route, all []config.Route,
 // proxied returns what forwards the requests of a path.
 func (s *sites) proxied(path string, p *config.Proxy, policy config.Policy, routes []config.Route) (direct.Handler,
 	error) {
-	h, err := s.forward.handler(p, s.trace)
+	var h direct.Handler
+	var err error
+	if s.trace != nil {
+		h, err = s.trace.forward(p)
+	} else {
+		h, err = s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
+	}
 	if err == nil && len(reservedIn(path, policy, routes)) > 0 {
 		h = inFolder{h} // an upstream may decode a path before it looks at it, too
 	}

@@ -24,11 +24,11 @@ type serveOptions struct {
 }
 
 // title is what the admin page begins with.
-func (o *serveOptions) title() string {
+func (o *serveOptions) title(what string) string {
 	if o.forward != nil {
-		return "chert proxy "
+		return "chert proxy: " + showUpstream(o.forward.Upstream)
 	}
-	return "chert serve "
+	return "chert serve " + what
 }
 
 // check checks the flags together. args are the remaining arguments.

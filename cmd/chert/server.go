@@ -143,7 +143,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
-	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title()+first.what,
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title(first.what),
 		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, s.errs); err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (s *server) load() (*setup, error) {
 
 // build makes the sites of cfg, and what they forward to.
 func (s *server) build(up *setup, cfg *config.Config, limits limiter) (*sites, error) {
-	forward, release, err := s.pool.open(cfg, newProxied(up.listen, s.trusted(cfg)).some())
+	forward, release, err := s.pool.open(cfg, newProxied(up.listen, s.trusted(cfg)).believed())
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,6 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	files ...*static.Handler) error {
 	up.times = cfg.Timeouts
 	up.proxied = newProxied(up.listen, s.trusted(cfg))
-	up.proxied.forwards = len(cfg.Upstreams) > 0
 	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}

@@ -31,13 +31,13 @@ const lingering = 30 * time.Second
 type upstreams struct {
 	all     []*proxy.Upstream // in the order of the configuration
 	by      map[*config.Upstream]*proxy.Upstream
-	trusted bool // some proxies in front are
+	trusted config.Proxies // in front
 	errs    *slog.Logger
 }
 
-// open makes the Upstreams of a configuration, and returns what closes them. trusted: there may
-// be proxies in front that are trusted.
-func (p *upstreamPool) open(cfg *config.Config, trusted bool) (*upstreams, func(), error) {
+// open makes the Upstreams of a configuration, and returns what closes them. trusted are proxies in
+// front.
+func (p *upstreamPool) open(cfg *config.Config, trusted config.Proxies) (*upstreams, func(), error) {
 	u := &upstreams{by: make(map[*config.Upstream]*proxy.Upstream), trusted: trusted, errs: p.errs}
 	if len(cfg.Upstreams) == 0 {
 		return u, func() {}, nil
@@ -60,13 +60,6 @@ func (p *upstreamPool) open(cfg *config.Config, trusted bool) (*upstreams, func(
 				}
 			}
 			used[*c.TLS] = o.TLS
-		}
-		if b := &o.Balance; trusted && b.Policy == proxy.PolicyHash && b.Key.By == proxy.ByClient {
-			// The handler sees the peer, and the client in a field that only forwarder sets.
-			b.Key = proxy.Key{By: proxy.ByHeader, Name: realIP}
-			if b.Bound == 0 {
-				b.Bound = -1 // as for clients
-			}
 		}
 		one, err := p.pool.Upstream(&o)
 		if err != nil {
