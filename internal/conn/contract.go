@@ -26,6 +26,7 @@ const (
 	Requeue   = link.Requeue
 	Wait      = link.Wait
 	Pause     = link.Pause
+	Await     = link.Await
 	Close     = link.Close
 	Linger    = link.Linger
 	HalfClose = link.HalfClose
