@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program. A vulnerability whose code
+// can be reached is an error, and so is a database that cannot be read, unless offline is set.
+func vulnerabilities(ctx context.Context, s *source, offline bool, out io.Writer) error {
+	// The tool is compiled for this machine, and looks at the source with the toolchain of the release.
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(s.root, "packaging", "go.mod"), "govulncheck", "./cmd/chert")
+	cmd.Dir = s.clones[0]
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		fmt.Fprintln(out, "govulncheck: no known vulnerability can be reached")
+		return nil
+	case !unreachable(said.String()):
+		return fmt.Errorf("govulncheck: %w\n%s", err, said.String())
+	case offline:
+		fmt.Fprintln(out, "NOT CHECKED FOR VULNERABILITIES: the database of govulncheck cannot be reached, and -offline is set. Do not publish this build.")
+		return nil
+	default:
+		return errors.Join(errors.New("the database of govulncheck cannot be reached; -offline goes on without the check"), errors.New(strings.TrimSpace(said.String())))
+	}
+}
+
+// unreachable reports whether govulncheck has failed because of its database, not because of what it has found.
+func unreachable(said string) bool {
+	return strings.Contains(said, "fetching vulnerabilities") || strings.Contains(said, "vuln.go.dev") && strings.Contains(said, "dial")
+}

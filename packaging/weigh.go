@@ -1,0 +1,3 @@
+package main
+import ("context";"io")
+func weighMain(ctx context.Context, args []string, out io.Writer) error { return nil }
