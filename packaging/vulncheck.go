@@ -16,9 +16,9 @@ import (
 // can be reached is an error, and so is a database that cannot be read, unless offline is set.
 func vulnerabilities(ctx context.Context, s *source, offline bool, out io.Writer) error {
 	// The tool is compiled for this machine, and looks at the source with the toolchain of the release.
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(s.root, "packaging", "go.mod"), "govulncheck", "./cmd/chert")
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("packaging", "go.mod"), "govulncheck", "./cmd/chert")
 	cmd.Dir = s.clones[0]
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err := cmd.Run()

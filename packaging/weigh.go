@@ -1,3 +1,8 @@
 package main
-import ("context";"io")
+
+import (
+	"context"
+	"io"
+)
+
 func weighMain(ctx context.Context, args []string, out io.Writer) error { return nil }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Two versions are built, and installed, run, upgraded and removed in a copy of this system; see testdata/install.sh.
+func TestInstall(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a copy of the system")
+	}
+	for program, pkg := range map[string]string{"dpkg": "dpkg", "adduser": "adduser", "rpm": "rpm", "unshare": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "curl": "curl"} {
+		need(t, program, pkg)
+	}
+	first, second := packagesOf(t, "v0.1.0-test.9"), packagesOf(t, "v0.1.0-test.10")
+	for _, format := range []string{"deb", "rpm"} {
+		t.Run(format, func(t *testing.T) {
+			files := [2]string{}
+			for i, dist := range []string{first, second} {
+				all, err := filepath.Glob(filepath.Join(dist, "*."+format))
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%q %v", all, err)
+				}
+				files[i] = all[0]
+			}
+			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
+				"bash", "testdata/install.sh", format, files[0], files[1], t.TempDir(), "v0.1.0-test.10")
+			out, err := cmd.CombinedOutput()
+			t.Logf("%s", out)
+			if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == 77 {
+				t.Skip("this system does not permit a copy of itself")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// packagesOf builds the packages of a version for this machine, and returns their folder.
+func packagesOf(t *testing.T, version string) string {
+	t.Helper()
+	p := testProduct(t, version)
+	dist := t.TempDir()
+	if err := p.packages(dist); err != nil {
+		t.Fatal(err)
+	}
+	return dist
+}
+
+// testProduct is that of this machine's processor, from the commit that is checked out.
+func testProduct(t *testing.T, version string) *product {
+	t.Helper()
+	s, err := openSource(t.Context(), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	var log strings.Builder
+	all, err := compileAll(t.Context(), s, options{targets: []target{{"linux", host.arch}}, once: true}, &log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProduct(t.Context(), s, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// need skips a test whose program is missing, and fails it where all must be there.
+func need(t *testing.T, program, pkg string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	if os.Getenv("CHERT_REQUIRE_ALL") != "" {
+		t.Fatalf("%s is missing, of Debian's package %s", program, pkg)
+	}
+	t.Skipf("%s is missing, of Debian's package %s", program, pkg)
+}
