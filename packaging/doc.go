@@ -2,6 +2,7 @@
 //
 //	go run -C packaging . build                    everything, in dist/ of the repository
 //	go run -C packaging . build -version v0.1.0    with the version of a tag that does not exist yet
+//	go run -C packaging . vulncheck                the known vulnerabilities that chert can reach
 //	go run -C packaging . weigh                    what each module weighs in the binary
 //
 // That is: static binaries in archives for Linux, macOS and Windows, packages for Debian and Fedora and their relatives,

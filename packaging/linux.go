@@ -115,6 +115,13 @@ func (p *product) owned(user string, mode fs.FileMode) *files.ContentFileInfo {
 	return &files.ContentFileInfo{Owner: user, Group: user, Mode: mode, MTime: p.time}
 }
 
+// overrides are what lintian reports and is meant: a binary that needs no C library, and folders that other users may
+// not look into.
+const overrides = `chert: statically-linked-binary [usr/bin/chert]
+chert: non-standard-dir-perm 0750 != 0755 [var/lib/chert/]
+chert: non-standard-dir-perm 0750 != 0755 [var/log/chert/]
+`
+
 // completions are where the packages have them.
 var completions = map[string]string{
 	"bash": "usr/share/bash-completion/completions/chert",
@@ -129,7 +136,7 @@ func (p *product) packageFiles(b *binary, format string) ([]file, error) {
 		return nil, err
 	}
 	const doc = "usr/share/doc/chert/"
-	all := []file{program, {doc + "copyright", 0o644, p.copyright}}
+	all := []file{program, {doc + "copyright", 0o644, p.copyright(format == "deb")}}
 	for _, f := range []struct {
 		from, to string
 		zip      bool
@@ -157,7 +164,8 @@ func (p *product) packageFiles(b *binary, format string) ([]file, error) {
 		all = append(all, file{to, 0o644, text})
 	}
 	if format == "deb" {
-		all = append(all, file{doc + "changelog.gz", 0o644, compress(p.debianChangelog(p.debVersion()))})
+		all = append(all, file{doc + "changelog.gz", 0o644, compress(p.debianChangelog(p.debVersion()))},
+			file{"usr/share/lintian/overrides/chert", 0o644, []byte(overrides)})
 	}
 	for _, f := range p.manual {
 		all = append(all, file{"usr/share/man/man1/" + f.path + ".gz", 0o644, compress(f.data)})

@@ -26,11 +26,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		switch args[0] {
 		case "build":
 			return buildMain(ctx, args[1:], out)
+		case "vulncheck":
+			return vulncheckMain(ctx, args[1:], out)
 		case "weigh":
 			return weighMain(ctx, args[1:], out)
 		}
 	}
-	return errors.New(`want "build" or "weigh"`)
+	return errors.New(`want "build", "vulncheck" or "weigh"`)
 }
 
 func buildMain(ctx context.Context, args []string, out io.Writer) error {
@@ -80,7 +82,7 @@ func build(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := vulnerabilities(ctx, s, o.offline, out); err != nil {
+	if err := vulnerabilities(ctx, s.clones[0], o.offline, out); err != nil {
 		return err
 	}
 	p, err := newProduct(ctx, s, binaries)

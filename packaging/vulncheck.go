@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,12 +13,12 @@ import (
 	"strings"
 )
 
-// vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program. A vulnerability whose code
+// vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program, in dir. A vulnerability whose code
 // can be reached is an error, and so is a database that cannot be read, unless offline is set.
-func vulnerabilities(ctx context.Context, s *source, offline bool, out io.Writer) error {
+func vulnerabilities(ctx context.Context, dir string, offline bool, out io.Writer) error {
 	// The tool is compiled for this machine, and looks at the source with the toolchain of the release.
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("packaging", "go.mod"), "govulncheck", "./cmd/chert")
-	cmd.Dir = s.clones[0]
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -29,11 +30,26 @@ func vulnerabilities(ctx context.Context, s *source, offline bool, out io.Writer
 	case !unreachable(said.String()):
 		return fmt.Errorf("govulncheck: %w\n%s", err, said.String())
 	case offline:
-		fmt.Fprintln(out, "NOT CHECKED FOR VULNERABILITIES: the database of govulncheck cannot be reached, and -offline is set. Do not publish this build.")
+		fmt.Fprintln(out, "NOT CHECKED FOR VULNERABILITIES: the database of govulncheck cannot be reached, and -offline is set. Do not publish a build of this.")
 		return nil
 	default:
 		return errors.Join(errors.New("the database of govulncheck cannot be reached; -offline goes on without the check"), errors.New(strings.TrimSpace(said.String())))
 	}
+}
+
+// vulncheckMain checks the working tree, with what is not committed.
+func vulncheckMain(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("vulncheck", flag.ContinueOnError)
+	flags.SetOutput(out)
+	offline := flags.Bool("offline", false, "succeed if the database of vulnerabilities cannot be reached")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	root, err := filepath.Abs("..") // this module's folder is packaging
+	if err != nil {
+		return err
+	}
+	return vulnerabilities(ctx, root, *offline, out)
 }
 
 // unreachable reports whether govulncheck has failed because of its database, not because of what it has found.
