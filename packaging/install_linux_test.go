@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -51,26 +50,6 @@ func packagesOf(t *testing.T, version string) string {
 		t.Fatal(err)
 	}
 	return dist
-}
-
-// testProduct is that of this machine's processor, from the commit that is checked out.
-func testProduct(t *testing.T, version string) *product {
-	t.Helper()
-	s, err := openSource(t.Context(), version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
-	var log strings.Builder
-	all, err := compileAll(t.Context(), s, options{targets: []target{{"linux", host.arch}}, once: true}, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := newProduct(t.Context(), s, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // need skips a test whose program is missing, and fails it where all must be there.
