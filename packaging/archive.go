@@ -36,7 +36,7 @@ func (p *product) archiveFiles(b *binary, folder string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []file{program, {folder + "/LICENSES", 0o644, p.copyright(false)}}
+	files := []file{program, {folder + "/LICENSES", 0o644, p.copyright}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/command.md", "docs/config.md", "docs/chert.toml"} {
 		text, err := p.text(name)
 		if err != nil {

@@ -41,7 +41,7 @@ func (p *product) image(dist string) error {
 			{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/\nchert:x:65532:65532:chert:/var/lib/chert:/\n")},
 			{"etc/group", 0o644, []byte("root:x:0:\nchert:x:65532:\n")},
 			{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()},
-			{"usr/share/doc/chert/copyright", 0o644, p.copyright(false)},
+			{"usr/share/doc/chert/copyright", 0o644, p.copyright},
 			{"srv/index.html", 0o644, page},
 		} {
 			if err := p.lay(root, f); err != nil {

@@ -182,11 +182,8 @@ func (m *module) expression() string {
 
 var copyrightLine = regexp.MustCompile(`(?im)^\W*(copyright (\(c\)|©|[0-9]).*|.*\bcopyright (?:\(c\)|©) [0-9].*)$`)
 
-// onDebian replaces the text of the Apache License in Debian's packages, as its policy (12.5) demands.
-const onDebian = "On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0."
-
-// copyright writes chert's licence and those of the modules in Debian's format 1.0, for a package of Debian or for others.
-func copyright(own string, all []*module, debian bool) []byte {
+// copyright writes chert's licence and those of the modules in Debian's format 1.0.
+func copyright(own string, all []*module) []byte {
 	var b bytes.Buffer
 	b.WriteString("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: chert\nSource: " + homepage + "\n")
 	stanza := func(files string, l licenceText) {
@@ -203,11 +200,7 @@ func copyright(own string, all []*module, debian bool) []byte {
 			id = "notice" // of a file with another licence
 		}
 		fmt.Fprintf(&b, "License: %s\n", strings.ReplaceAll(id, " AND ", " and "))
-		text := l.text
-		if debian && id == "Apache-2.0" {
-			text = onDebian
-		}
-		for line := range strings.SplitSeq(text, "\n") {
+		for line := range strings.SplitSeq(l.text, "\n") {
 			line = strings.TrimRight(line, " \t\f")
 			if line == "" {
 				line = "."

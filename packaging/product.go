@@ -30,12 +30,12 @@ type file struct {
 // A product is what all results consist of.
 type product struct {
 	*source
-	binaries []*binary
-	modules  []*module
-	number   string // the version without its v
-	own      string // chert's licence
-	manual   []file // chert.1 and the others
-	shells   []file // completions, by the name of the shell
+	binaries  []*binary
+	modules   []*module
+	number    string // the version without its v
+	copyright []byte // the licences of all that a binary contains
+	manual    []file // chert.1 and the others
+	shells    []file // completions, by the name of the shell
 }
 
 func newProduct(ctx context.Context, s *source, all []*binary) (*product, error) {
@@ -48,7 +48,7 @@ func newProduct(ctx context.Context, s *source, all []*binary) (*product, error)
 	if err != nil {
 		return nil, err
 	}
-	p.own = string(own)
+	p.copyright = copyright(string(own), p.modules)
 	program, err := hostBinary(ctx, s, all)
 	if err != nil {
 		return nil, err
@@ -92,9 +92,6 @@ func (p *product) ask(ctx context.Context, program string) error {
 	}
 	return nil
 }
-
-// copyright has the licences of all that a binary contains.
-func (p *product) copyright(debian bool) []byte { return copyright(p.own, p.modules, debian) }
 
 // text reads a file of the commit.
 func (p *product) text(name string) ([]byte, error) {

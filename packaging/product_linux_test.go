@@ -47,7 +47,7 @@ func TestMaterials(t *testing.T) {
 		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || !strings.HasPrefix(c.Purl, "pkg:golang/"+c.Name+"@") {
 			t.Errorf("%+v", c)
 		}
-		if !strings.Contains(string(p.copyright(false)), "\nFiles: "+c.Name+"@") {
+		if !strings.Contains(string(p.copyright), "\nFiles: "+c.Name+"@") {
 			t.Errorf("the file of copyrights does not have %s", c.Name)
 		}
 	}

@@ -61,9 +61,12 @@ func TestUnitPermits(t *testing.T) {
 log = { file = "` + log + `", format = "combined" }
 [[site]]
 hosts = ["*"]
-root = "."
+root = "www"
 tls_self = true
 `
+	if err := os.Mkdir(filepath.Join(dir, "www"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
