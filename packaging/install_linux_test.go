@@ -16,7 +16,7 @@ func TestInstall(t *testing.T) {
 	for program, pkg := range map[string]string{"dpkg": "dpkg", "adduser": "adduser", "rpm": "rpm", "unshare": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "curl": "curl"} {
 		need(t, program, pkg)
 	}
-	first, second := packagesOf(t, "v0.1.0-test.9"), packagesOf(t, "v0.1.0-test.10")
+	first, second := packagesOf(t, testVersion), packagesOf(t, "v0.1.0-test.10")
 	for _, format := range []string{"deb", "rpm"} {
 		t.Run(format, func(t *testing.T) {
 			files := [2]string{}
@@ -41,11 +41,17 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// packagesOf builds the packages of a version for this machine, and returns their folder.
+// packagesOf builds the packages of a version for this machine, once, and returns their folder.
 func packagesOf(t *testing.T, version string) string {
 	t.Helper()
 	p := testProduct(t, version)
-	dist := t.TempDir()
+	dist := filepath.Join(p.temp, "dist")
+	if _, err := os.Stat(dist); err == nil {
+		return dist
+	}
+	if err := os.Mkdir(dist, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.packages(dist); err != nil {
 		t.Fatal(err)
 	}

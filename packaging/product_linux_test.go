@@ -88,12 +88,7 @@ func TestLintian(t *testing.T) {
 	if _, err := exec.LookPath("lintian"); err != nil {
 		t.Skip("lintian is not installed")
 	}
-	p := testProduct(t, testVersion)
-	dist := t.TempDir()
-	if err := p.packages(dist); err != nil {
-		t.Fatal(err)
-	}
-	debs, _ := filepath.Glob(filepath.Join(dist, "*.deb"))
+	debs, _ := filepath.Glob(filepath.Join(packagesOf(t, testVersion), "*.deb"))
 	out, err := exec.CommandContext(t.Context(), "lintian", append([]string{"--fail-on=error,warning", "--allow-root"}, debs...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
