@@ -26,20 +26,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		switch args[0] {
 		case "build":
 			return buildMain(ctx, args[1:], out)
+		case "start":
+			return startMain(ctx, args[1:], out)
 		case "vulncheck":
 			return vulncheckMain(ctx, args[1:], out)
 		case "weigh":
 			return weighMain(ctx, args[1:], out)
 		}
 	}
-	return errors.New(`want "build", "vulncheck" or "weigh"`)
+	return errors.New(`want "build", "vulncheck", "weigh" or "start"`)
 }
 
 func buildMain(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(out)
 	o := options{targets: allTargets}
-	flags.StringVar(&o.version, "version", "", "the `version`, such as v0.1.0; without it, that of the commit's tag, or one made of its time and hash")
+	flags.StringVar(&o.version, "version", "", "a `version`, such as v0.1.0, in place of that of the commit's tag; without either, it is made of the commit's time and hash")
 	flags.StringVar(&o.out, "out", "", "the `folder` of the results, by default dist in the repository; it is replaced")
 	flags.BoolVar(&o.once, "once", false, "do not build a second time to compare")
 	flags.BoolVar(&o.offline, "offline", false, "go on if the database of vulnerabilities cannot be reached")

@@ -75,21 +75,20 @@ func openSource(ctx context.Context, version string) (s *source, err error) {
 	return s, nil
 }
 
-// name determines the version. The go command takes it from a tag of the commit, and makes one of the commit's time and
-// hash if it has none.
+// name determines the version. The go command writes it into the binary, from the tag that clone makes.
 func (s *source) name(ctx context.Context, version string) error {
 	tags, err := git(ctx, s, s.root, "tag", "--points-at", "HEAD", "--list", "v*")
 	if err != nil {
 		return err
 	}
-	switch all := strings.Fields(tags); {
+	all := strings.Fields(tags)
+	switch {
+	case version != "":
 	case len(all) > 1:
-		return fmt.Errorf("the commit has several versions: %v", all)
-	case len(all) == 1 && version != "" && all[0] != version:
-		return fmt.Errorf("the commit has the tag %s, and -version is %s", all[0], version)
+		return fmt.Errorf("the commit has several versions, choose one with -version: %v", all)
 	case len(all) == 1:
 		version = all[0]
-	case version == "":
+	default:
 		// It sorts below all releases. The g is that of git describe: a hash of digits alone would be a number.
 		version = fmt.Sprintf("v0.0.0-%s.g%s", s.time.Format("20060102150405"), s.commit[:12])
 	}
