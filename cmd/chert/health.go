@@ -80,7 +80,8 @@ func newHealthCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.at, "at", "", "connect to this `address` rather than to the host of URL: host:port, a port of this machine, or unix:/path")
+	f.StringVar(&o.at, "at", "", "connect to this `address` rather than to the host of URL: host:port, a port of this\n"+
+		"machine, or unix:/path")
 	f.Var((*durationFlag)(&o.timeout), "timeout", "how long the whole request may take")
 	addBool(cmd, &o.insecure, "insecure", "k", "accept any certificate, of a server on this machine only")
 	mustComplete(cmd, "at", cobra.NoFileCompletions)
@@ -171,9 +172,10 @@ func statusText(code int) string {
 // reason returns what a failed request means.
 func (o *healthOptions) reason(err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return fmt.Errorf("%w; --insecure accepts any certificate on this machine, --at connects elsewhere than to the host of URL", err)
+		return fmt.Errorf("%w; --insecure accepts any certificate on this machine, and with --at the URL can have the "+
+			"name that the certificate is for", err)
 	}
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no complete response within %v", o.timeout)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
