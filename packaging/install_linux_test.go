@@ -27,16 +27,7 @@ func TestInstall(t *testing.T) {
 				}
 				files[i] = all[0]
 			}
-			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
-				"bash", "testdata/install.sh", format, files[0], files[1], t.TempDir(), "v0.1.0-test.10")
-			out, err := cmd.CombinedOutput()
-			t.Logf("%s", out)
-			if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == 77 {
-				t.Skip("this system does not permit a copy of itself")
-			}
-			if err != nil {
-				t.Error(err)
-			}
+			script(t, "install.sh", format, files[0], files[1], t.TempDir(), "v0.1.0-test.10")
 		})
 	}
 }
@@ -68,4 +59,36 @@ func need(t *testing.T, program, pkg string) {
 		t.Fatalf("%s is missing, of Debian's package %s", program, pkg)
 	}
 	t.Skipf("%s is missing, of Debian's package %s", program, pkg)
+}
+
+// systemd itself runs the packaged service, with all that the unit restricts; see testdata/systemd.sh.
+func TestSystemd(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can boot a copy of the system")
+	}
+	if _, err := os.Stat("/lib/systemd/systemd"); err != nil {
+		t.Skip("this system has no systemd")
+	}
+	var debs []string
+	for _, version := range []string{testVersion, "v0.1.0-test.10"} {
+		all, err := filepath.Glob(filepath.Join(packagesOf(t, version), "*.deb"))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%q %v", all, err)
+		}
+		debs = append(debs, all[0])
+	}
+	script(t, "systemd.sh", debs[0], debs[1], t.TempDir(), "v0.1.0-test.10")
+}
+
+// script runs one of testdata, which ends with 77 where it cannot do what it does.
+func script(t *testing.T, name string, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join("testdata", name)}, args...)...).CombinedOutput()
+	t.Logf("%s", out)
+	if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == 77 {
+		t.Skip("this system does not permit a copy of itself")
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Installs, runs, upgrades and removes packages of chert in a copy of this system: what is written goes to memory, and the
-# machine stays as it is. TestInstall runs it as root in namespaces of mounts, processes and the network:
+# machine stays as it is. TestInstall runs it as root; it makes namespaces of mounts, processes and the network:
 #
 #   install.sh deb|rpm FIRST SECOND WORK VERSION
 #
 # FIRST is installed, SECOND has the version VERSION, which is higher; WORK is an empty folder. Exit codes: 0 for success,
 # 77 if this system does not allow it, 1 otherwise. There is no systemd in the copy: the commands of the unit are run as its user.
 set -euo pipefail
+if [ -z "${inside-}" ]; then
+	inside=1 exec unshare --mount --pid --net --fork --kill-child bash "$0" "$@"
+fi
 format=$1 first=$2 second=$3 work=$4 version=$5
 fail() {
 	echo "FAILED: $*" >&2
