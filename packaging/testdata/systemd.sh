@@ -22,7 +22,7 @@ if [ -z "${inside-}" ]; then
 	code=0
 	(
 		echo $BASHPID >"$group/cgroup.procs" || exit 77
-		inside=$here exec timeout --kill-after=5 120 unshare --mount --pid --net --uts --ipc --cgroup --fork --kill-child bash "$0" "$@"
+		inside=$here exec timeout --signal=KILL 120 unshare --mount --pid --net --uts --ipc --cgroup --fork --kill-child bash "$0" "$@"
 	) || code=$?
 	# Until the kernel has ended the last process. systemd has made further groups in it.
 	for _ in $(seq 100); do
