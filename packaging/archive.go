@@ -23,7 +23,10 @@ func (p *product) archives(dist string) error {
 		if b.os == "windows" {
 			write, ext = writeZip, ".zip"
 		}
-		if err := writeFile(filepath.Join(dist, name+ext), func(w io.Writer) error { return write(w, files, p.time) }); err != nil {
+		if err := writeFile(filepath.Join(dist, name+ext), func(w io.Writer) error {
+			return write(w, files,
+				p.time)
+		}); err != nil {
 			return err
 		}
 	}
@@ -37,7 +40,8 @@ func (p *product) archiveFiles(b *binary, folder string) ([]file, error) {
 		return nil, err
 	}
 	files := []file{program, {folder + "/LICENSES", 0o644, p.copyright}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/command.md", "docs/config.md", "docs/chert.toml"} {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/command.md", "docs/config.md",
+		"docs/chert.toml"} {
 		text, err := p.text(name)
 		if err != nil {
 			return nil, err
@@ -74,7 +78,8 @@ func writeTar(w io.Writer, files []file, at time.Time) error {
 	}
 	t := tar.NewWriter(z)
 	for _, f := range files {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Size: int64(len(f.data)), Mode: int64(f.mode), ModTime: at, Format: tar.FormatUSTAR}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Size: int64(len(f.data)), Mode: int64(f.mode),
+			ModTime: at, Format: tar.FormatUSTAR}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}

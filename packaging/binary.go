@@ -121,7 +121,8 @@ func compareAgain(ctx context.Context, s *source, b *binary) error {
 
 // checkStamp compares what the go command has written into a binary with what is wanted.
 func checkStamp(info *buildinfo.BuildInfo, s *source) error {
-	want := map[string]string{"CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": s.commit, "vcs.modified": "false"}
+	want := map[string]string{"CGO_ENABLED": "0", "-trimpath": "true", "vcs.revision": s.commit,
+		"vcs.modified": "false"}
 	for _, setting := range info.Settings {
 		if w, ok := want[setting.Key]; ok && w != setting.Value {
 			return fmt.Errorf("%s is %s instead of %s", setting.Key, setting.Value, w)

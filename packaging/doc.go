@@ -6,10 +6,10 @@
 //	go run -C packaging . weigh                    what each module weighs in the binary
 //	go run -C packaging . start                    how long a cold start takes
 //
-// That is: static binaries in archives for Linux, macOS and Windows, packages for Debian and Fedora and their relatives,
-// the folder that the image is built from, a bill of materials of each binary (CycloneDX), and the checksums of all. The
-// binaries are built twice, in different folders and with different caches, and must be the same; all else derives from
-// them and from the commit, so whoever builds that commit gets the same files.
+// That is: static binaries in archives for Linux, macOS and Windows, packages for Debian and Fedora and their
+// relatives, the folder that the image is built from, a bill of materials of each binary (CycloneDX), and the checksums
+// of all. The binaries are built twice, in different folders and with different caches, and must be the same; all else
+// derives from them and from the commit, so whoever builds that commit gets the same files.
 //
 // It needs Go, git and the module proxy.
 package main

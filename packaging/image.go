@@ -71,8 +71,8 @@ func (p *product) lay(dir string, f file) error {
 	return os.WriteFile(name, f.data, f.mode)
 }
 
-// authorities are those that Mozilla trusts, as golang.org/x/crypto has them: this machine's could be others. Those that are
-// trusted for a part of their certificates only are left out, since PEM cannot say that.
+// authorities are those that Mozilla trusts, as golang.org/x/crypto has them: this machine's could be others. Those
+// that are trusted for a part of their certificates only are left out, since PEM cannot say that.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -13,7 +13,8 @@ func TestInstall(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a copy of the system")
 	}
-	for program, pkg := range map[string]string{"dpkg": "dpkg", "adduser": "adduser", "rpm": "rpm", "unshare": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "curl": "curl"} {
+	for program, pkg := range map[string]string{"dpkg": "dpkg", "adduser": "adduser", "rpm": "rpm",
+		"unshare": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "curl": "curl"} {
 		need(t, program, pkg)
 	}
 	first, second := packagesOf(t, testVersion), packagesOf(t, "v0.1.0-test.10")
@@ -83,7 +84,8 @@ func TestSystemd(t *testing.T) {
 // script runs one of testdata, which ends with 77 where it cannot do what it does.
 func script(t *testing.T, name string, args ...string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join("testdata", name)}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join("testdata", name)},
+		args...)...).CombinedOutput()
 	t.Logf("%s", out)
 	if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == 77 {
 		t.Skip("this system does not permit a copy of itself")

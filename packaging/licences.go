@@ -43,12 +43,13 @@ type listedPackage struct {
 	}
 }
 
-// modules returns the modules that the program contains on any of the targets, the standard library among them, sorted. A
-// module without a licence that is known here is an error.
+// modules returns the modules that the program contains on any of the targets, the standard library among them, sorted.
+// A module without a licence that is known here is an error.
 func modules(ctx context.Context, s *source, all []*binary) ([]*module, error) {
 	found := map[string]*module{}
 	for _, b := range all {
-		out, err := output(goCommand(ctx, s.clones[0], b.target, "list", "-deps", "-json=ImportPath,Dir,Standard,Module", "./cmd/chert"))
+		out, err := output(goCommand(ctx, s.clones[0], b.target, "list", "-deps",
+			"-json=ImportPath,Dir,Standard,Module", "./cmd/chert"))
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +65,8 @@ func modules(ctx context.Context, s *source, all []*binary) ([]*module, error) {
 			}
 			m := found[p.Module.Path]
 			if m == nil {
-				m = &module{path: p.Module.Path, version: p.Module.Version, dir: p.Module.Dir, packages: map[string]bool{}}
+				m = &module{path: p.Module.Path, version: p.Module.Version, dir: p.Module.Dir,
+					packages: map[string]bool{}}
 				found[m.path] = m
 			}
 			m.packages[p.Dir] = true
@@ -106,7 +108,8 @@ func (m *module) read() error {
 			return err
 		}
 		for _, e := range entries {
-			if e.IsDir() || !licenceName.MatchString(e.Name()) && !noticeName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
+			if e.IsDir() || !licenceName.MatchString(e.Name()) && !noticeName.MatchString(e.Name()) ||
+				strings.HasSuffix(e.Name(), ".go") {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -117,9 +120,11 @@ func (m *module) read() error {
 			if err != nil {
 				return err
 			}
-			l := licenceText{name: filepath.ToSlash(name), id: identify(string(text)), text: strings.TrimRight(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n ")}
+			l := licenceText{name: filepath.ToSlash(name), id: identify(string(text)),
+				text: strings.TrimRight(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n ")}
 			if licenceName.MatchString(e.Name()) && l.id == "" {
-				return fmt.Errorf("the licence of %s in %s is not known; if it permits what a release does, add it to identify", m.path, l.name)
+				return fmt.Errorf("the licence of %s in %s is not known; if it permits what a release does, add it to phrases",
+					m.path, l.name)
 			}
 			known = known || l.id != ""
 			m.texts = append(m.texts, l)
@@ -142,16 +147,20 @@ var phrases = []struct {
 	{"MPL-2.0", []string{"mozilla public license", "2.0"}},
 	{"Unlicense", []string{"this is free and unencumbered software released into the public domain"}},
 	{"CC0-1.0", []string{"cc0 1.0 universal"}},
-	{"BSD-3-Clause", []string{"redistributions of source code must retain", "redistributions in binary form must reproduce", "neither the name"}},
-	{"BSD-3-Clause", []string{"redistributions of source code must retain", "redistributions in binary form must reproduce", "may not be used to endorse"}},
-	{"BSD-2-Clause", []string{"redistributions of source code must retain", "redistributions in binary form must reproduce"}},
-	{"MIT", []string{"permission is hereby granted, free of charge", "the above copyright notice and this permission notice"}},
-	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee"}},
-	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose with or without fee"}},
+	{"BSD-3-Clause", []string{"redistributions of source code must retain",
+		"redistributions in binary form must reproduce", "neither the name"}},
+	{"BSD-3-Clause", []string{"redistributions of source code must retain",
+		"redistributions in binary form must reproduce", "may not be used to endorse"}},
+	{"BSD-2-Clause", []string{"redistributions of source code must retain",
+		"redistributions in binary form must reproduce"}},
+	{"MIT", []string{"permission is hereby granted, free of charge",
+		"the above copyright notice and this permission notice"}},
+	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose"}},
+	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose"}},
 }
 
-// identify returns the identifiers of SPDX for a text, joined with AND if it has several licences, "" if it has none that
-// is known.
+// identify returns the identifiers of SPDX for a text, joined with AND if it has several licences, "" if it has none
+// that is known.
 func identify(text string) string {
 	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
 	var ids []string
@@ -185,7 +194,8 @@ var copyrightLine = regexp.MustCompile(`(?im)^\W*(copyright (\(c\)|©|[0-9]).*|.
 // copyright writes chert's licence and those of the modules in Debian's format 1.0.
 func copyright(own string, all []*module) []byte {
 	var b bytes.Buffer
-	b.WriteString("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: chert\nSource: " + homepage + "\n")
+	b.WriteString("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
+		"Upstream-Name: chert\nSource: " + homepage + "\n")
 	stanza := func(files string, l licenceText) {
 		fmt.Fprintf(&b, "\nFiles: %s\nCopyright:", files)
 		lines := copyrightLine.FindAllString(l.text, -1)

@@ -39,7 +39,8 @@ func (p *product) pack(dist string, b *binary, format string) error {
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "chert", Arch: b.arch, Platform: "linux", Version: p.version,
-		Section: "httpd", Priority: "optional", Maintainer: maintainer, Vendor: "chert", Homepage: homepage, License: "MIT",
+		Section: "httpd", Priority: "optional", License: "MIT",
+		Maintainer: maintainer, Vendor: "chert", Homepage: homepage,
 		Description: description, MTime: p.time, DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Contents:   contents,
@@ -54,17 +55,20 @@ func (p *product) pack(dist string, b *binary, format string) error {
 	if format == "deb" {
 		info.Depends = []string{"adduser"}
 		info.Provides = []string{"httpd"}
-		info.Scripts = nfpm.Scripts{PostInstall: scripts["postinst"], PreRemove: scripts["prerm"], PostRemove: scripts["postrm"]}
+		info.Scripts = nfpm.Scripts{PostInstall: scripts["postinst"], PreRemove: scripts["prerm"],
+			PostRemove: scripts["postrm"]}
 	} else {
 		info.Depends = []string{"shadow-utils", "systemd"}
 		info.Provides = []string{"webserver"}
-		info.Scripts = nfpm.Scripts{PreInstall: scripts["pre"], PostInstall: scripts["post"], PreRemove: scripts["preun"], PostRemove: scripts["postun"]}
+		info.Scripts = nfpm.Scripts{PreInstall: scripts["pre"], PostInstall: scripts["post"],
+			PreRemove: scripts["preun"], PostRemove: scripts["postun"]}
 	}
 	packager, err := nfpm.Get(format)
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dist, packager.ConventionalFileName(info)), func(w io.Writer) error { return packager.Package(info, w) })
+	return writeFile(filepath.Join(dist, packager.ConventionalFileName(info)),
+		func(w io.Writer) error { return packager.Package(info, w) })
 }
 
 // scripts are the paths of the maintainer scripts of a format, by name.
@@ -95,7 +99,8 @@ func (p *product) stage(dir string, b *binary, format string) (files.Contents, e
 		if strings.HasPrefix(f.path, "etc/") {
 			kind = files.TypeConfigNoReplace
 		}
-		contents = append(contents, &files.Content{Source: from, Destination: "/" + f.path, Type: kind, FileInfo: p.owned("root", f.mode)})
+		contents = append(contents, &files.Content{Source: from, Destination: "/" + f.path, Type: kind,
+			FileInfo: p.owned("root", f.mode)})
 	}
 	// The deb's postinst gives them to chert, who does not exist when they are unpacked.
 	owner := "root"
@@ -103,10 +108,12 @@ func (p *product) stage(dir string, b *binary, format string) (files.Contents, e
 		owner = "chert"
 	}
 	for _, folder := range []string{"/var/lib/chert", "/var/log/chert"} {
-		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir, FileInfo: p.owned(owner, 0o750)})
+		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir,
+			FileInfo: p.owned(owner, 0o750)})
 	}
 	for _, folder := range []string{"/etc/chert", "/usr/share/chert", "/usr/share/chert/www", "/usr/share/doc/chert"} {
-		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir, FileInfo: p.owned("root", 0o755)})
+		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir,
+			FileInfo: p.owned("root", 0o755)})
 	}
 	return contents, nil
 }
@@ -115,8 +122,8 @@ func (p *product) owned(user string, mode fs.FileMode) *files.ContentFileInfo {
 	return &files.ContentFileInfo{Owner: user, Group: user, Mode: mode, MTime: p.time}
 }
 
-// overrides are what lintian reports and is meant: a binary that needs no C library, folders that other users may not look
-// into, and the text of the Apache License, which the other results need too.
+// overrides are what lintian reports and is meant: a binary that needs no C library, folders that other users may not
+// look into, and the text of the Apache License, which the other results need too.
 const overrides = `chert: copyright-file-contains-full-apache-2-license
 chert: copyright-not-using-common-license-for-apache2
 chert: statically-linked-binary [usr/bin/chert]

@@ -41,7 +41,9 @@ func buildMain(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(out)
 	o := options{targets: allTargets}
-	flags.StringVar(&o.version, "version", "", "a `version`, such as v0.1.0, in place of that of the commit's tag; without either, it is made of the commit's time and hash")
+	flags.StringVar(&o.version, "version", "",
+		"a `version`, such as v0.1.0, in place of that of the commit's tag; without either, it is made of the commit's\n"+
+			"time and hash")
 	flags.StringVar(&o.out, "out", "", "the `folder` of the results, by default dist in the repository; it is replaced")
 	flags.BoolVar(&o.once, "once", false, "do not build a second time to compare")
 	flags.BoolVar(&o.offline, "offline", false, "go on if the database of vulnerabilities cannot be reached")
@@ -113,7 +115,8 @@ func emptyDist(dir, root string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, sumsName)); len(entries) > 0 && err != nil {
-		return "", fmt.Errorf("%s is not empty and has no %s of an earlier build; remove it or choose another folder", dir, sumsName)
+		return "", fmt.Errorf("%s is not empty and has no %s of an earlier build; remove it or choose another folder",
+			dir, sumsName)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err

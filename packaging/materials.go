@@ -15,8 +15,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// materials writes a bill of materials (SBOM) for each binary: what the go command has recorded in it, as "go version -m"
-// prints it, and the licences.
+// materials writes a bill of materials (SBOM) for each binary: what the go command has recorded in it, as "go version
+// -m" prints it, and the licences.
 func (p *product) materials(dist string) error {
 	for _, b := range p.binaries {
 		bom, err := p.bill(b)
@@ -25,7 +25,8 @@ func (p *product) materials(dist string) error {
 		}
 		name := filepath.Join(dist, fmt.Sprintf("chert_%s_%s_%s.cdx.json", p.number, b.os, b.arch))
 		err = writeFile(name, func(w io.Writer) error {
-			return cyclonedx.NewBOMEncoder(w, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+			return cyclonedx.NewBOMEncoder(w, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom,
+				cyclonedx.SpecVersion1_6)
 		})
 		if err != nil {
 			return err
@@ -59,7 +60,8 @@ func (p *product) bill(b *binary) (*cyclonedx.BOM, error) {
 		parts, uses = append(parts, c), append(uses, c.BOMRef)
 	}
 	bom := cyclonedx.NewBOM()
-	bom.Metadata = &cyclonedx.Metadata{Timestamp: p.time.Format(time.RFC3339), Component: &self, Properties: settings(b.info)}
+	bom.Metadata = &cyclonedx.Metadata{Timestamp: p.time.Format(time.RFC3339), Component: &self,
+		Properties: settings(b.info)}
 	bom.Components = &parts
 	// The go command records no edges between modules, so that each is one of the program.
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: self.BOMRef, Dependencies: &uses}}

@@ -70,7 +70,8 @@ func TestVersions(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	t.Parallel()
-	if got, err := parseTargets("linux/arm64,windows/amd64"); err != nil || fmt.Sprint(got) != "[linux/arm64 windows/amd64]" {
+	if got, err := parseTargets("linux/arm64,windows/amd64"); err != nil ||
+		fmt.Sprint(got) != "[linux/arm64 windows/amd64]" {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, s := range []string{"", "linux", "plan9/386", "linux/amd64,"} {

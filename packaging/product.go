@@ -123,6 +123,8 @@ func compress(data []byte) []byte {
 
 // debianChangelog has the entry that Debian's policy requires, and says where the changes are.
 func (p *product) debianChangelog(version string) []byte {
-	return fmt.Appendf(nil, "chert (%s) unstable; urgency=medium\n\n  * Version %s; CHANGELOG.md.gz beside this file has the changes.\n\n -- %s  %s\n",
+	return fmt.Appendf(nil,
+		"chert (%s) unstable; urgency=medium\n\n"+
+			"  * Version %s; CHANGELOG.md.gz beside this file has the changes.\n\n -- %s  %s\n",
 		version, p.version, maintainer, p.time.Format(time.RFC1123Z))
 }

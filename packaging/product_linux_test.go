@@ -40,11 +40,14 @@ func TestMaterials(t *testing.T) {
 	if err := json.Unmarshal(text, &bom); err != nil {
 		t.Fatal(err)
 	}
-	if bom.BOMFormat != "CycloneDX" || bom.Metadata.Component.Version != testVersion || len(bom.Components) != len(p.binaries[0].info.Deps)+1 {
-		t.Errorf("%s %s of %s, with %d components", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component.Version, len(bom.Components))
+	if bom.BOMFormat != "CycloneDX" || bom.Metadata.Component.Version != testVersion ||
+		len(bom.Components) != len(p.binaries[0].info.Deps)+1 {
+		t.Errorf("%s %s of %s, with %d components", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component.Version,
+			len(bom.Components))
 	}
 	for _, c := range bom.Components {
-		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || !strings.HasPrefix(c.Purl, "pkg:golang/"+c.Name+"@") {
+		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" || !strings.HasPrefix(c.Purl,
+			"pkg:golang/"+c.Name+"@") {
 			t.Errorf("%+v", c)
 		}
 		if !strings.Contains(string(p.copyright), "\nFiles: "+c.Name+"@") {
@@ -89,7 +92,8 @@ func TestLintian(t *testing.T) {
 		t.Skip("lintian is not installed")
 	}
 	debs, _ := filepath.Glob(filepath.Join(packagesOf(t, testVersion), "*.deb"))
-	out, err := exec.CommandContext(t.Context(), "lintian", append([]string{"--fail-on=error,warning", "--allow-root"}, debs...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "lintian", append([]string{"--fail-on=error,warning", "--allow-root"},
+		debs...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -139,7 +143,8 @@ func TestImage(t *testing.T) {
 	inside := func(args []string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		cmd.Dir = "/"
-		cmd.Env = []string{"PORT=" + port, "STATE_DIRECTORY=/var/lib/chert", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}
+		cmd.Env = []string{"PORT=" + port, "STATE_DIRECTORY=/var/lib/chert",
+			"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 		return cmd
 	}

@@ -113,12 +113,13 @@ func (s *source) clone(ctx context.Context, dir string) error {
 
 func (s *source) close() { os.RemoveAll(s.temp) }
 
-// git runs git in a folder, without the user's settings, and returns its output. The checkout may belong to another user, as in
-// the containers of hosted CI.
+// git runs git in a folder, without the user's settings, and returns its output. The checkout may belong to another
+// user, as in the containers of hosted CI.
 func git(ctx context.Context, s *source, dir string, args ...string) (string, error) {
 	config := filepath.Join(s.temp, "gitconfig")
 	if _, err := os.Stat(config); errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(config, []byte("[safe]\n\tdirectory = *\n[core]\n\tautocrlf = false\n"), 0o644); err != nil {
+		if err := os.WriteFile(config, []byte("[safe]\n\tdirectory = *\n[core]\n\tautocrlf = false\n"),
+			0o644); err != nil {
 			return "", err
 		}
 	}

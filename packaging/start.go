@@ -35,7 +35,8 @@ func startMain(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(temp)
 	program := filepath.Join(temp, host.program())
-	if _, err := output(goCommand(ctx, root, host, "build", "-trimpath", "-buildvcs=false", linkerFlags, "-o", program, "./cmd/chert")); err != nil {
+	if _, err := output(goCommand(ctx, root, host, "build", "-trimpath", "-buildvcs=false", linkerFlags, "-o", program,
+		"./cmd/chert")); err != nil {
 		return err
 	}
 	www := filepath.Join(temp, "www")
@@ -56,7 +57,9 @@ func startMain(ctx context.Context, args []string, out io.Writer) error {
 	at := func(part float64) time.Duration {
 		return times[int(part*float64(len(times)-1))].Round(100 * time.Microsecond)
 	}
-	fmt.Fprintf(out, "from the start of the process to the first byte of a response, %d times: median %v, 10%% %v, 90%% %v; the first %v\n",
+	fmt.Fprintf(out,
+		"from the start of the process to the first byte of a response, %d times: "+
+			"median %v, 10%% %v, 90%% %v; the first %v\n",
 		len(times), at(0.5), at(0.1), at(0.9), first.Round(100*time.Microsecond))
 	return nil
 }

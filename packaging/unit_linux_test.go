@@ -14,7 +14,8 @@ import (
 func TestUnitScore(t *testing.T) {
 	t.Parallel()
 	need(t, "systemd-analyze", "systemd")
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20", "files/chert.service").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
+		"files/chert.service").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -45,8 +46,8 @@ func calls(t *testing.T, group string) map[string]bool {
 	return all
 }
 
-// What the server does while it starts, serves with TLS, is reloaded and stops is what the unit permits: its system calls,
-// the families of its sockets, and no memory that can be written and executed.
+// What the server does while it starts, serves with TLS, is reloaded and stops is what the unit permits: its system
+// calls, the families of its sockets, and no memory that can be written and executed.
 func TestUnitPermits(t *testing.T) {
 	need(t, "systemd-analyze", "systemd")
 	need(t, "strace", "strace")
@@ -89,7 +90,8 @@ tls_self = true
 	}
 	url := regexp.MustCompile(`https://[^ ,\n]+`).FindString(line)
 	for _, at := range []string{strings.TrimPrefix(strings.TrimSuffix(url, "/"), "https://"), "unix:" + socket} {
-		if out, err := exec.CommandContext(t.Context(), program, "health", "https://localhost/", "--at", at, "-k").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), program, "health", "https://localhost/", "--at", at,
+			"-k").CombinedOutput(); err != nil {
 			t.Errorf("%q: %v: %s", line, err, out)
 		}
 	}
@@ -123,7 +125,8 @@ func judge(t *testing.T, trace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"SystemCallFilter=@system-service\nSystemCallFilter=~@privileged\n", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n", "MemoryDenyWriteExecute=true\n"} {
+	for _, line := range []string{"SystemCallFilter=@system-service\nSystemCallFilter=~@privileged\n",
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX\n", "MemoryDenyWriteExecute=true\n"} {
 		if !strings.Contains(string(unit), line) {
 			t.Fatalf("the unit does not have %q; bring this test up to date", line)
 		}

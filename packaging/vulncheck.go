@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,11 +12,12 @@ import (
 	"strings"
 )
 
-// vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program, in dir. A vulnerability whose code
-// can be reached is an error, and so is a database that cannot be read, unless offline is set.
+// vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program, in dir. A vulnerability
+// whose code can be reached is an error, and so is a database that cannot be read, unless offline is set.
 func vulnerabilities(ctx context.Context, dir string, offline bool, out io.Writer) error {
 	// The tool is compiled for this machine, and looks at the source with the toolchain of the release.
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("packaging", "go.mod"), "govulncheck", "./cmd/chert")
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("packaging", "go.mod"), "govulncheck",
+		"./cmd/chert")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 	var said bytes.Buffer
@@ -30,10 +30,13 @@ func vulnerabilities(ctx context.Context, dir string, offline bool, out io.Write
 	case !unreachable(said.String()):
 		return fmt.Errorf("govulncheck: %w\n%s", err, said.String())
 	case offline:
-		fmt.Fprintln(out, "NOT CHECKED FOR VULNERABILITIES: the database of govulncheck cannot be reached, and -offline is set. Do not publish a build of this.")
+		fmt.Fprintln(out,
+			"NOT CHECKED FOR VULNERABILITIES: the database of govulncheck cannot be reached, and -offline is set. "+
+				"Do not publish a build of this.")
 		return nil
 	default:
-		return errors.Join(errors.New("the database of govulncheck cannot be reached; -offline goes on without the check"), errors.New(strings.TrimSpace(said.String())))
+		return fmt.Errorf("the database of govulncheck cannot be reached; -offline goes on without the check\n%s",
+			strings.TrimSpace(said.String()))
 	}
 }
 
@@ -54,5 +57,6 @@ func vulncheckMain(ctx context.Context, args []string, out io.Writer) error {
 
 // unreachable reports whether govulncheck has failed because of its database, not because of what it has found.
 func unreachable(said string) bool {
-	return strings.Contains(said, "fetching vulnerabilities") || strings.Contains(said, "vuln.go.dev") && strings.Contains(said, "dial")
+	return strings.Contains(said, "fetching vulnerabilities") || strings.Contains(said, "vuln.go.dev") &&
+		strings.Contains(said, "dial")
 }

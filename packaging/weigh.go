@@ -14,8 +14,8 @@ import (
 )
 
 // weighMain prints what each module weighs in the binary for linux/amd64: its code and data, as the symbols of a binary
-// that is not stripped have them. The tables of functions that stack traces need, and of types, are symbols of no module;
-// they grow with the code, so that without a module about twice of what it has here is saved.
+// that is not stripped have them. The tables of functions that stack traces need, and of types, are symbols of no
+// module; they grow with the code, so that without a module about twice of what it has here is saved.
 func weighMain(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("weigh", flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -35,7 +35,8 @@ func weighMain(ctx context.Context, args []string, out io.Writer) error {
 	whole, stripped := filepath.Join(temp, "whole"), filepath.Join(temp, "stripped")
 	t := target{"linux", "amd64"}
 	for path, ld := range map[string]string{whole: "-ldflags=", stripped: linkerFlags} {
-		if _, err := output(goCommand(ctx, root, t, "build", "-trimpath", "-buildvcs=false", ld, "-o", path, "./cmd/chert")); err != nil {
+		if _, err := output(goCommand(ctx, root, t, "build", "-trimpath", "-buildvcs=false", ld, "-o", path,
+			"./cmd/chert")); err != nil {
 			return err
 		}
 	}
@@ -56,7 +57,8 @@ func weighMain(ctx context.Context, args []string, out io.Writer) error {
 
 // packageOwners returns the module of each package of the program, "std" for the standard library's.
 func packageOwners(ctx context.Context, root string, t target) (map[string]string, error) {
-	list, err := output(goCommand(ctx, root, t, "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{else}}std{{end}}", "./cmd/chert"))
+	list, err := output(goCommand(ctx, root, t, "list", "-deps", "-f",
+		"{{.ImportPath}} {{with .Module}}{{.Path}}{{else}}std{{end}}", "./cmd/chert"))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +99,8 @@ func (w *weights) read(binary string) error {
 }
 
 // owner is the module, or the package, of a symbol: its import path ends at the first dot after the last slash. The
-// linker writes a dot in the last element as %2e. Of an instance of a generic function the path is that of its declaration.
+// linker writes a dot in the last element as %2e. Of an instance of a generic function the path is that of its
+// declaration.
 func (w *weights) owner(symbol string) string {
 	for _, prefix := range []string{"type:.eq.", "type:.hash.", "type:", "go:itab.", "go:"} {
 		symbol = strings.TrimPrefix(symbol, prefix)

@@ -80,8 +80,8 @@ func newHealthCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.at, "at", "", "connect to this `address` rather than to the host of URL: host:port, a port of this\n"+
-		"machine, or unix:/path")
+	f.StringVar(&o.at, "at", "", "connect to this `address` rather than to the host of URL: host:port, a port of\n"+
+		"this machine, or unix:/path")
 	f.Var((*durationFlag)(&o.timeout), "timeout", "how long the whole request may take")
 	addBool(cmd, &o.insecure, "insecure", "k", "accept any certificate, of a server on this machine only")
 	mustComplete(cmd, "at", cobra.NoFileCompletions)
@@ -175,7 +175,7 @@ func (o *healthOptions) reason(err error) error {
 		return fmt.Errorf("%w; --insecure accepts any certificate on this machine, and with --at the URL can have the "+
 			"name that the certificate is for", err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("no complete response within %v", o.timeout)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
