@@ -139,7 +139,7 @@ packages:
 
 # The packages, installed, upgraded and removed in a copy of this system, as root; the unit; the image without Docker.
 packages-test:
-	$(GO) -C packaging test -timeout $(TIMEOUT) ./...
+	$(GO) -C packaging test -timeout 12m ./...
 
 # Known vulnerabilities in what chert can reach. Without the database there is a line about it, and no failure: a build of a
 # release fails then, unless ARGS has -offline.

@@ -38,8 +38,8 @@ inside() { chroot "$root" "$@"; }
 
 case $format in
 deb)
-	put() { inside dpkg --install "$1"; }
-	remove() { inside dpkg --remove chert; }
+	put() { inside dpkg --no-triggers --install "$1"; }
+	remove() { inside dpkg --no-triggers --remove chert; }
 	;;
 rpm)
 	mkdir "$root/tmp/rpmdb"
@@ -135,7 +135,7 @@ fi
 cmp "$root/etc/chert/chert.toml" "$work/chert.toml" || fail "the configuration was lost"
 
 echo "=== $format: purge"
-inside dpkg --purge chert
+inside dpkg --no-triggers --purge chert
 # What is different from this system now is what the package has left.
 left=$(cd "$work/upper" && find . -mindepth 1 | sed 's|^\.||' | while read -r path; do
 	case $path in

@@ -19,7 +19,7 @@ healthy() {
 pid() { systemctl show -P MainPID chert; }
 
 echo "=== install: the service is enabled and runs"
-dpkg --install /var/tmp/first.deb
+dpkg --no-triggers --install /var/tmp/first.deb
 [ "$(systemctl is-enabled chert)" = enabled ] || fail "not enabled"
 healthy
 main=$(pid)
@@ -64,21 +64,21 @@ fi
 
 echo "=== upgrade: the new version runs, and one that is stopped stays so"
 main=$(pid)
-dpkg --install /var/tmp/second.deb
+dpkg --no-triggers --install /var/tmp/second.deb
 healthy https://localhost/ --at 80 --insecure
 [ "$(pid)" != "$main" ] || fail "the old process goes on"
 [ "$(chert version | cut -d ' ' -f 2)" = "$version" ] || fail "$(chert version)"
 systemctl stop chert
 [ "$(systemctl show -P Result chert)" = success ] || fail "it did not stop cleanly"
-dpkg --install /var/tmp/second.deb
+dpkg --no-triggers --install /var/tmp/second.deb
 [ "$(systemctl is-active chert)" = inactive ] || fail "an upgrade started what was stopped"
 
 echo "=== remove: it stops"
 systemctl start chert
 healthy https://localhost/ --at 80 --insecure
 main=$(pid)
-dpkg --remove chert
+dpkg --no-triggers --remove chert
 [ ! -e /proc/"$main" ] || fail "it goes on"
-dpkg --purge chert
+dpkg --no-triggers --purge chert
 [ ! -e /var/lib/chert ] && [ ! -e /var/log/chert ] && [ ! -e /etc/chert ] || fail "a folder is left"
 echo PASSED
