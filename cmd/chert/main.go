@@ -58,8 +58,8 @@ func newRootCmd() *cobra.Command {
 	// would keep the exported methods of every type.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newServeCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(), newHealthCmd(),
-		newDemoCmd(), newAdaptCmd(), newVersionCmd(), newManCmd())
+	root.AddCommand(newServeCmd(), newProxyCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(),
+		newHealthCmd(), newDemoCmd(), newAdaptCmd(), newVersionCmd(), newManCmd())
 	return root
 }
 

@@ -137,14 +137,14 @@ var policy = []rule{
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
-	// server.
+	// server. Of proxy it knows the status, which is a value.
 	{pkg: "internal/interval", may: "stats"},
-	{pkg: "admin", may: "stats internal/interval"},
+	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
 	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
-	// Of the server it knows what it has counted, and no more.
-	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
+	// Of the server it knows what it has counted, and no more; of a proxy too.
+	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
 
 	// Above the root.
 	{pkg: "internal/sim/mutants"},
