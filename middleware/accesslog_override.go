@@ -64,6 +64,15 @@ func AddLogAttrs(w http.ResponseWriter, attrs ...slog.Attr) {
 	}
 }
 
+// addedKey is the key of what AddLogAttrsLater was given.
+type addedKey struct{}
+
+// AddLogAttrsLater is AddLogAttrs for the fast path. attrs is called when the response has been
+// sent, if there is a line. It must not block, and must not use the exchange, which is over then.
+func AddLogAttrsLater(x *direct.Exchange, attrs func() []slog.Attr) {
+	x.Wire().SetValue(addedKey{}, attrs)
+}
+
 // noter is the writer of an AccessLog.
 type noter interface {
 	NoteLog(log any) bool
