@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"io"
@@ -61,6 +62,13 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 		b, _ := buffered.Reader.Peek(n)
 		early = io.MultiReader(bytes.NewReader(append([]byte(nil), b...)), client)
 	}
+	// A program ends a tunnel by the context of its request; the end of the client's connection
+	// does not cancel it after Hijack.
+	stop := context.AfterFunc(f.r.Context(), func() {
+		server.Close()
+		client.Close()
+	})
+	defer stop()
 	relay(client, early, server)
 }
 
@@ -104,15 +112,8 @@ func (f *forwarding) tunnel2(p *pick, x *origin.Exchange) {
 			return
 		}
 	}
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-f.r.Context().Done():
-			server.Close() // the stream was reset
-		case <-stop:
-		}
-	}()
+	stop := context.AfterFunc(f.r.Context(), func() { server.Close() }) // the stream was reset
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

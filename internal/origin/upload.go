@@ -98,6 +98,10 @@ func (u *Upload) Stop(interrupt func() error) {
 		return
 	}
 	close(u.stop)
+	if u.err != nil {
+		<-u.ended // it has read all, and the client's connection may have another request
+		return
+	}
 	select {
 	case <-u.ended:
 		return

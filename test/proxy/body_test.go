@@ -301,4 +301,46 @@ func TestModify(t *testing.T) {
 	})
 }
 
-var _ = engines.NetHTTP
+// TestKeptClient: after a body that was sent piece by piece the client's connection has
+// another request.
+func TestKeptClient(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, each(ok))
+		client := (&setup{}).start(t, e, o.addr()).Dial()
+		for range 200 {
+			client.Send(servertest.PostChunks("/", servertest.Chunks("abcdef", 2)))
+			client.Status(200)
+		}
+		client.Send(get)
+		client.Status(200)
+	})
+}
+
+// TestBadBody: what a client sends wrongly is its own fault, and no server sees a whole request.
+func TestBadBody(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		status   int
+	}{
+		{"malformed chunk", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nx\r\n", 400},
+		{"too large", servertest.PostChunks("/", servertest.Chunks(strings.Repeat("x", 5000), 1000)), 413},
+		{"too large, known length", post(strings.Repeat("x", 5000)), 413},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, each(ok))
+				s := &setup{}
+				h := http.MaxBytesHandler(s.handler(t, o.addr()), 3000)
+				client := engines.Start(t, &chert.Server{Engine: e, Handler: h}).Dial()
+				client.SendAside(c.in)
+				if res, _ := client.Response("POST"); res.StatusCode != c.status {
+					t.Errorf("%s, log %s", res.Status, s.log)
+				}
+				servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
+				if st := s.pool.Status()[0].Servers[0]; st.Failures != 0 || strings.HasSuffix(o.received(), "0\r\n\r\n") {
+					t.Errorf("%+v, server received %q", st, servertest.Brief(o.received()))
+				}
+			})
+		})
+	}
+}

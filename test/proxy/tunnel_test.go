@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -116,5 +119,31 @@ func TestTunnelReset(t *testing.T) {
 		client.Head()
 		client.Reset()
 		servertest.Await(t, ended, "the end of the tunnel")
+	})
+}
+
+// TestTunnelContext: the context of the request ends a tunnel.
+func TestTunnelContext(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		ended := make(chan bool, 1)
+		o := start(t, func(c *conn) {
+			c.head()
+			c.put(switching)
+			io.Copy(io.Discard, c.r)
+			ended <- true
+		})
+		s := &setup{}
+		h := s.handler(t, o.addr())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r.WithContext(ctx))
+		})})
+		client := ts.Dial()
+		client.Send(upgrade)
+		client.Head()
+		cancel()
+		servertest.Await(t, ended, "the end of the tunnel")
+		client.Rest()
 	})
 }
