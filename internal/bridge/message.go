@@ -125,7 +125,7 @@ func (c *Client) Begin() {
 func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
 		p := c.Link.Peer()
-		f(p.RemoteAddr, p.Local, status, reason, head)
+		f(p.RemoteAddr, p.Local(), status, reason, head)
 	}
 }
 

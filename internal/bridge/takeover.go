@@ -220,7 +220,7 @@ func (t *taken) Late(held time.Duration) {
 const methodOfRuns = "TAKEOVER"
 
 // LocalAddr and RemoteAddr implement takeover.Link.
-func (t *taken) LocalAddr() net.Addr  { return t.c.Link.Peer().Local }
+func (t *taken) LocalAddr() net.Addr  { return t.c.Link.Peer().Local() }
 func (t *taken) RemoteAddr() net.Addr { return t.c.Link.Peer().Addr() }
 
 // Offer implements takeover.Link.

@@ -147,11 +147,7 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 }
 
 // Peer implements Link.
-func (c *Conn) Peer() peer.Peer {
-	p := c.peer.Peer()
-	p.Local = c.local
-	return p
-}
+func (c *Conn) Peer() peer.Peer { return c.peer.PeerOf(hookConn{c}) }
 
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))

@@ -7,30 +7,40 @@ import (
 	"unsafe"
 )
 
-// A Peer is a client's address as text, and the server's that it has connected to.
+// A Peer is a client's address as text, and the addresses of its connection.
 type Peer struct {
 	// RemoteAddr is as in http.Request.
 	RemoteAddr string
 	// IP is the address in RemoteAddr as package netip formats it; "" if there is none, if it has a
 	// zone, or if RemoteAddr is formatted differently.
 	IP string
-	// Local is the server's address; nil if it is not known.
-	Local  net.Addr
-	remote net.Addr // nil if RemoteAddr says all
+	// Of is asked for Local and Addr; it may be nil.
+	Of Ends
 }
 
-// Of makes a Peer of a RemoteAddr and the addresses of a net.Conn.
-func Of(text string, local, remote net.Addr) Peer {
-	p := Parse(text)
-	p.Local, p.remote = local, remote
-	return p
+// Ends are the addresses of a connection. Each request has a Peer, and few need these.
+type Ends interface {
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
+// Local returns the server's address, nil if it is not known.
+func (p Peer) Local() net.Addr {
+	if p.Of == nil {
+		return nil
+	}
+	return p.Of.LocalAddr()
 }
 
 // Addr returns the client's address as package net does.
 func (p Peer) Addr() net.Addr {
-	if p.remote != nil {
-		return p.remote
+	if p.Of != nil {
+		return p.Of.RemoteAddr()
 	}
+	return p.parsed()
+}
+
+func (p Peer) parsed() net.Addr {
 	if ap, err := netip.ParseAddrPort(p.RemoteAddr); err == nil {
 		return net.TCPAddrFromAddrPort(ap)
 	}
@@ -91,19 +101,22 @@ func (a *Addr) Forget() {
 }
 
 // Peer returns the address's text.
-func (a *Addr) Peer() Peer {
+func (a *Addr) Peer() Peer { return a.PeerOf(nil) }
+
+// PeerOf is Peer with Peer.Of.
+func (a *Addr) PeerOf(of Ends) Peer {
 	first := a.text.Load()
 	if first == nil {
 		first = a.again()
 	}
-	p := Peer{RemoteAddr: unsafe.String(first, a.n)}
+	text, ip := unsafe.String(first, a.n), ""
 	switch a.kind {
 	case v4:
-		p.IP = p.RemoteAddr[:a.ipn]
+		ip = text[:a.ipn]
 	case v6:
-		p.IP = p.RemoteAddr[len("[") : len("[")+int(a.ipn)]
+		ip = text[len("[") : len("[")+int(a.ipn)]
 	}
-	return p
+	return Peer{text, ip, of}
 }
 
 func (a *Addr) again() *byte {
@@ -128,5 +141,6 @@ func (a *Addr) Net() net.Addr {
 	if a.kind != other {
 		return net.TCPAddrFromAddrPort(a.addrPort())
 	}
-	return a.Peer().Addr()
+	p := a.Peer()
+	return p.parsed()
 }

@@ -288,7 +288,7 @@ func (h *Handshake) fill() error {
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
 	p := h.link.Peer()
-	local, remote := p.Local, p.Addr()
+	local, remote := p.Local(), p.Addr()
 	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
 		Err: os.ErrDeadlineExceeded})
 }

@@ -156,7 +156,7 @@ func (w *wire) LocalAddr() net.Addr {
 	if _, nc := w.where(); nc != nil {
 		return nc.LocalAddr()
 	}
-	return w.link.Peer().Local
+	return w.link.Peer().Local()
 }
 
 // RemoteAddr implements net.Conn.

@@ -108,7 +108,7 @@ func (x *exchange) pass(a, b []byte) error {
 	w := x.writing
 	w.begun = true
 	if w.last = (conn.Write{A: a, B: b}); x.Res.Done {
-		w.last.DiscardInput = x.skipsBody()
+		w.last.DiscardInput = x.body != nil && x.skipsBody()
 	} else {
 		w.last.Wait = conn.ForRoom
 	}
@@ -118,9 +118,7 @@ func (x *exchange) pass(a, b []byte) error {
 // skipsBody reports whether the Link is to discard what is left of the body that no handler
 // will read, since no request can follow it. Otherwise it was read before the head: see
 // drainBody.
-func (x *exchange) skipsBody() bool {
-	return x.body != nil && x.Res.CloseAfter.Load() && x.body.Unfinished()
-}
+func (x *exchange) skipsBody() bool { return x.Res.CloseAfter.Load() && x.body.Unfinished() }
 
 // Flush implements bridge.Message.
 func (x *exchange) Flush() error {
@@ -161,7 +159,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 		w.endChunks(h)
 	}
 	if w.Err == nil && len(w.out) > 0 {
-		w.last = conn.Write{A: w.out, Cork: x.more, DiscardInput: x.skipsBody()}
+		w.last = conn.Write{A: w.out, Cork: x.more, DiscardInput: x.body != nil && x.skipsBody()}
 		w.out = w.out[:0]
 		w.Err = x.s.Link.Send(&w.last)
 		x.unsent = w.Err != nil && !w.begun
