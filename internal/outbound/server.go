@@ -102,6 +102,11 @@ func (all *local) keep(c *Conn) bool {
 	s := c.server
 	p := all.pools[s]
 	if p == nil {
+		for old, q := range all.pools {
+			if len(q.idle) == 0 && old.closed.Load() {
+				delete(all.pools, old)
+			}
+		}
 		p = new(pool)
 		all.pools[s] = p
 	}
