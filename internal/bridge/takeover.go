@@ -283,7 +283,7 @@ func (t *taken) selected() bool {
 // Run implements takeover.Link.
 func (t *taken) Run() (ok bool) {
 	facts := t.facts.Load()
-	if facts&ranLate != 0 { // before Enter, which the next may come after
+	if facts&ranLate != 0 { // before Do, after the beginning of which the next may come
 		t.facts.And(^ranLate)
 	}
 	t.began = 0

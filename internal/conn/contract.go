@@ -73,8 +73,8 @@ func Left(r Run) {
 	}
 }
 
-// A Link is one connection, as bytes in both directions. It knows no protocol. Who may call its
-// methods is as in package link.
+// A Link is one connection, as bytes in both directions. It knows no protocol. Package link
+// says which goroutines may call its methods.
 type Link interface {
 	link.Link
 

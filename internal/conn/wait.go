@@ -14,7 +14,7 @@ import (
 // is allocated at the first of either, and then stays with the connection.
 type waits struct {
 	read, write side
-	// waited: user code has waited since Enter.
+	// waited: user code has waited since Do began.
 	waited atomic.Bool
 	// posted are the functions that Ready is to call; used by the loop only.
 	posted []func() Next
