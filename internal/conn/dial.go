@@ -13,8 +13,8 @@ import (
 // This file is for connections that the server opens, and for two connections of one loop
 // that pass bytes to each other.
 //
-// All calls of both are made on their loop, and no user code runs in between: so the session of
-// one may call the Conn of the other as its own session may, but for what its session's methods
+// All calls of both are made on their loop, and no user code that may wait runs in between: so the
+// session of one may call the Conn of the other as its own session may, but for what its session's methods
 // return. Act stands for that.
 
 // An Out is a Conn that the server has opened, to another server. It is not counted or shown as a
