@@ -103,7 +103,7 @@ func testExpired(x *suite) {
 func testExpiredBeside(x *suite) {
 	for _, how := range []string{"data", "post", "done"} {
 		release := make(chan bool)
-		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s := &script{onWritable: ignore}
 		s.onExpired = func(s *script) conn.Next {
 			s.send("late\n")
 			return conn.Close
@@ -310,7 +310,7 @@ func testStalls(x *suite) {
 		}, false},
 	} {
 		h := &holder{t: x.T}
-		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s := &script{onWritable: ignore}
 		s.line = func(s *script, _ string) conn.Next { return tt.line(s, h) }
 		c := x.open(Options{Small: true, Limits: stall}, s)
 		c.Send("go\n")

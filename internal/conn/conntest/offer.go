@@ -10,8 +10,8 @@ import (
 )
 
 // testOffer: Offer accepts no more than its limit beyond what the sockets hold, except
-// when less than half of that waits; what it has not accepted is not sent, and a Follower is notified
-// when there is room.
+// when less than half of that waits; what it has not accepted is not sent; a Follower is notified
+// when there is room, and Writable is called.
 func testOffer(x *suite) {
 	const piece, limit = 7000, 200_000
 	type result struct{ size, most, waiting int }
@@ -66,6 +66,7 @@ func testOffer(x *suite) {
 	c.Want("all")
 	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
 	c.Want("end")
+	servertest.Eventually(x.T, "Writable is called", func() bool { return s.writables.Load() > 0 })
 }
 
 // testOfferRule: what is accepted and refused is the same on all carriers. The socket is full:

@@ -292,7 +292,7 @@ func testQueueOrder(x *suite) {
 		return fmt.Appendf(nil, "%d %d %d:%s\n", id, i, n, pattern()[i:i+n])
 	}
 	var running atomic.Int32
-	s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+	s := &script{onWritable: ignore}
 	s.line = func(s *script, line string) conn.Next {
 		if line == "start" {
 			s.Share()
@@ -302,7 +302,7 @@ func testQueueOrder(x *suite) {
 					for i := range pieces {
 						p := frame(id, i)
 						if err := s.push(p); err != nil {
-							x.Errorf("Queue: %v", err)
+							x.Errorf("Offer: %v", err)
 							return
 						}
 						clear(p)

@@ -61,7 +61,7 @@ func still(x *suite, n *atomic.Int64) {
 	})
 }
 
-// testQueueFull: Queue says when it is full, and Writable follows.
+// testQueueFull: Offer reports when much is queued, and Writable follows.
 func testQueueFull(x *suite) {
 	var queued, fulls atomic.Int64
 	writable := make(chan bool, 100)

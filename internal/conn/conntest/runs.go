@@ -59,7 +59,7 @@ func testRuns(x *suite) {
 					defer func() { recover() }()
 				}
 				if _, err := s.queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
-					x.Errorf("Queue: %v", err)
+					x.Errorf("Offer: %v", err)
 				}
 				if i%10 == 3 {
 					panic("a run's own affair")
