@@ -63,7 +63,7 @@ func Run(ctx context.Context, srv *Server, grace time.Duration, serve ...func() 
 
 // run is Run with the given signals.
 func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
-	if srv.stopping.Load() {
+	if srv.ending() {
 		return ErrServerClosed
 	}
 	if len(serve) == 0 {

@@ -19,7 +19,7 @@ import (
 // ListenAndServe listens on Addr and serves until Shutdown or Close, after
 // which it returns ErrServerClosed. It always returns a non-nil error.
 func (s *Server) ListenAndServe() error {
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	addr := s.Addr
@@ -70,7 +70,7 @@ func (s *Server) serve(sv *serving) error {
 	}
 	defer s.done(sv)
 	err := s.serveWith(sv)
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	return err
@@ -101,7 +101,7 @@ func (sv *serving) close() error {
 
 func (s *Server) begin(sv *serving) bool {
 	s.lock()
-	begun := !s.stopping.Load()
+	begun := !s.ending()
 	if begun {
 		s.begunCalls++
 		sv.number = s.begunCalls
@@ -244,7 +244,7 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 // acceptors is what acceptors need of s.
 func (s *Server) acceptors() *accept.Server {
 	return &accept.Server{
-		Gate: s.gate, Observed: &s.observed, Logf: s.logf, Stopping: s.stopping.Load, Seek: s.room.Seek,
+		Gate: s.gate, Observed: &s.observed, Logf: s.logf, Stopping: s.ending, Seek: s.room.Seek,
 		Peers: s.MaxConnsPerAddr > 0,
 		Loops: func() (*accept.Set, func(), error) {
 			set, err := s.useLoops()

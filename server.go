@@ -212,6 +212,7 @@ type Server struct {
 
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
+	leaving      atomic.Bool // Drain was called
 	noKeepAlives atomic.Bool
 	room         accept.Room
 	observed     observe.Server
@@ -282,7 +283,10 @@ func (s *Server) SetKeepAlivesEnabled(v bool) {
 	}
 }
 
-func (s *Server) keepAlives() bool { return !s.noKeepAlives.Load() && !s.stopping.Load() }
+func (s *Server) keepAlives() bool { return !s.noKeepAlives.Load() && !s.ending() }
+
+// ending reports whether Drain, Shutdown or Close was called.
+func (s *Server) ending() bool { return s.stopping.Load() || s.leaving.Load() }
 
 func (s *Server) logf(format string, args ...any) {
 	if s.ErrorLog != nil {
