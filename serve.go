@@ -36,8 +36,11 @@ func (s *Server) ListenAndServe() error {
 // Listen opens the listener that ListenAndServe would use, without serving it
 // yet: Addr returns its address, and Serve accepts it. For "tcp", "tcp4" and
 // "tcp6" each event loop will have a socket of its own on the address
-// (SO_REUSEPORT). Other networks are passed to net.Listen.
+// (SO_REUSEPORT). Other networks are passed to net.Listen. With an Upgrader it is that one's Listen.
 func (s *Server) Listen(network, addr string) (net.Listener, error) {
+	if s.Upgrader != nil {
+		return s.Upgrader.listen(network, addr, s.Engine != EngineGoroutines)
+	}
 	switch network {
 	case "tcp", "tcp4", "tcp6":
 		if sys.HavePoller && s.Engine != EngineGoroutines {
@@ -106,6 +109,7 @@ func (s *Server) begin(sv *serving) bool {
 		s.begunCalls++
 		sv.number = s.begunCalls
 		s.serving[sv] = struct{}{}
+		s.quiet.Broadcast() // Run may wait for it
 	}
 	s.mu.Unlock()
 	if begun {

@@ -39,7 +39,7 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
 //     WriteStallTimeout, IdleTimeout, SlowHandler
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
-//     ExtendedConnect, ProxyProtocol
+//     ExtendedConnect, ProxyProtocol, Upgrader
 //   - Engine: Engine, Placement
 //   - Hooks: ErrorLog, Refused, RefusalPage, ConnState, BaseContext, ConnContext
 type Server struct {
@@ -167,6 +167,10 @@ type Server struct {
 	// must not block. The net.Conn that a handler hijacks has the proxy's address, as that of
 	// hooks has on goroutines. See ProxiesFrom. Default nil.
 	ProxyProtocol func(l net.Listener, peer netip.Addr) bool
+	// Upgrader, if not nil, lets a new version of the program take the server's place without
+	// refusing a connection: Listen and ListenAndServe use the sockets that the process was
+	// started with, and Run upgrades at SIGUSR2. Default nil.
+	Upgrader *Upgrader
 
 	// Engine.
 

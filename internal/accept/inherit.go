@@ -60,6 +60,10 @@ func (l *Listener) Sockets() ([]int, error) {
 	return l.copies()
 }
 
+// Placed is closed when the listener is served, and Sockets returns those of the loops if they have
+// it.
+func (l *Listener) Placed() <-chan struct{} { return l.placed }
+
 // own duplicates the sockets that no loop has.
 func (l *Listener) own() (all []int, moving bool, err error) {
 	l.mu.Lock()
@@ -105,6 +109,7 @@ func (l *Listener) closeMore() {
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
+	l.placedOnce.Do(func() { close(l.placed) })
 	s, err := l.severally()
 	switch {
 	case err != nil:
