@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/static"
 	"github.com/spf13/cobra"
 )
@@ -81,7 +82,16 @@ func demoAt(e endpoint) demo.At {
 }
 
 // serveDemo returns nil after a clean stop.
-func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
+func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
+	p := successor.Current()
+	defer func() {
+		if err != nil {
+			p.Fail(err)
+		}
+	}()
+	if err := p.Err(); err != nil {
+		return err
+	}
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -92,11 +102,10 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	handler := o.log.errors(out)
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
-	srv := &chert.Server{ErrorLog: errs}
+	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}
 	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
-	var err error
 	if s.bindings, _, err = s.bind(all); err != nil {
 		return err
 	}
@@ -105,6 +114,10 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
+	if s.control, err = startControl(o.control.text, errs); err != nil {
+		return err
+	}
+	defer s.control.close()
 	ls := listeners(s.bindings)
 	s.admin.show(shown{}, ls)
 	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
@@ -124,7 +137,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if err := printDemo(stdout, o, d, ls, s.admin.line()); err != nil {
 		return err
 	}
-	if o.open {
+	if o.open && !p.Follows() {
 		openBrowser(ls, func(err error) { errs.Printf("note: cannot open the browser: %v", err) })
 	}
 	err = s.serveUntil(stop, hangup)

@@ -59,6 +59,7 @@ func newRootCmd() *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newServeCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(), newDemoCmd(),
+		newUpgradeCmd(),
 		newAdaptCmd(), newVersionCmd())
 	return root
 }

@@ -16,6 +16,7 @@ type runFlags struct {
 	log             logFormat // set to the default before add
 	quiet           bool
 	admin           checked
+	control         checked
 	shutdownTimeout time.Duration
 }
 
@@ -33,6 +34,10 @@ func (o *runFlags) add(cmd *cobra.Command) {
 	o.admin.check, o.admin.kind = checkAdmin, "address"
 	f.Var(&o.admin, "admin", "serve a page about the running server, profiles and health checks at this address, in "+
 		"the form\nof --listen. It has no authentication")
+
+	o.control.check, o.control.kind = checkControl, "path"
+	f.Var(&o.control, "control", "open a unix socket here, for \"chert upgrade\"; only this user may connect, unless "+
+		"it has the options\nof --listen")
 
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
 	mustComplete(cmd, "admin", cobra.NoFileCompletions)
@@ -58,6 +63,9 @@ func (o *runFlags) check(given func(flag string) bool) error {
 func (o *runFlags) addresses() (all []endpoint, chosen bool) {
 	if len(o.listen) > 0 {
 		return o.listen, true
+	}
+	if passed := passedEndpoints(); len(passed) > 0 {
+		return passed, true
 	}
 	if port := os.Getenv("PORT"); isPort(port) && port != "0" {
 		return []endpoint{{network: "tcp", address: ":" + port}}, true

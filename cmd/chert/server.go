@@ -22,6 +22,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
@@ -71,7 +72,16 @@ type setup struct {
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
-func serve(o *serveOptions, stdout, stderr io.Writer) error {
+func serve(o *serveOptions, stdout, stderr io.Writer) (err error) {
+	p := successor.Current() // before anything is opened, and before the current folder can change
+	defer func() {
+		if err != nil {
+			p.Fail(err)
+		}
+	}()
+	if err := p.Err(); err != nil {
+		return err
+	}
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -98,6 +108,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	o.dir, o.config = dir, file
 	if ps, ok := errors.AsType[config.Problems](err); ok && ps.InText() {
 		fmt.Fprintln(stderr, ps)
+		p.Fail(ps)
 		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
 	}
 	if err != nil {
@@ -111,7 +122,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		}
 	}()
 	s.conns, s.times = first.conns, first.times
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs,
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Upgrader: upgrader,
 		Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
@@ -130,7 +141,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		r *http.Request) {
 		(*s.upgrade.Load()).ServeHTTP(w, r)
 	}),
-		ErrorLog: s.errs, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
+		ErrorLog: s.errs, Upgrader: upgrader, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 	if s.bindings, _, err = s.bind(first.listen); err != nil {
@@ -142,6 +153,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
+	if s.control, err = startControl(o.control.text, s.errs); err != nil {
+		return err
+	}
+	defer s.control.close()
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
@@ -154,7 +169,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
 		s.errs.Print(warning)
 	}
-	if o.open {
+	if o.open && !p.Follows() {
 		openBrowser(listeners(s.bindings), func(err error) {
 			if !o.quiet {
 				s.errs.Printf("note: cannot open the browser: %v", err)

@@ -48,9 +48,14 @@ func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
 }
 
 // reopens calls f at each SIGUSR1, one call at a time, until the result is called.
-func reopens(f func()) (done func()) {
+func reopens(f func()) (done func()) { return calls(syscall.SIGUSR1, f) }
+
+// upgrades calls f at each SIGUSR2, one call at a time, until the result is called.
+func upgrades(f func()) (done func()) { return calls(syscall.SIGUSR2, f) }
+
+func calls(sig os.Signal, f func()) (done func()) {
 	in, end := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(in, syscall.SIGUSR1)
+	signal.Notify(in, sig)
 	go func() {
 		for {
 			select {

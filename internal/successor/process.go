@@ -262,15 +262,15 @@ func (p *Process) Confirmed() <-chan struct{} { return p.confirmed }
 // connections.
 func (p *Process) Replaced() <-chan struct{} { return p.replaced }
 
-// Serves reports whether this process is the one that serves: it neither follows another one that
-// still does, nor has been replaced. If not, what both share, such as files of sockets, is the
-// other's.
-func (p *Process) Serves() bool {
+// Owns reports whether something outside of processes, such as the file of a socket, is this
+// process's to remove: it was inherited, or made by this process. Of what two processes share it
+// is that of the one that serves.
+func (p *Process) Owns(inherited bool) bool {
 	select {
 	case <-p.replaced:
 		return false
 	default:
-		return !p.Follows()
+		return !inherited || !p.Follows()
 	}
 }
 
