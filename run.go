@@ -132,7 +132,7 @@ func (s *Server) stop(
 	case s.stopping.Load():
 		shutdown = s.await // functions registered with RegisterOnShutdown run once
 	case drains:
-		shutdown = func(ctx context.Context) error { return s.Drain(ctx, drainOver(grace)) }
+		shutdown = func(ctx context.Context) error { return s.Drain(ctx, s.drainOver(grace)) }
 	}
 	err = shutdown(ctx)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/sched"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -72,6 +73,12 @@ func (s *Server) serve(sv *serving) error {
 		return ErrServerClosed
 	}
 	defer s.done(sv)
+	if s.Upgrader != nil {
+		select {
+		case <-successor.Current().Accepting():
+		case <-sv.stop:
+		}
+	}
 	err := s.serveWith(sv)
 	if s.ending() {
 		return ErrServerClosed

@@ -46,7 +46,9 @@ type Upgrader struct {
 	// negative: none.
 	Timeout time.Duration
 	// Confirm is how long the new process must have been ready without ending before the old one
-	// stops accepting. Until then both do. Default 2 s, negative: none.
+	// stops accepting. The new one begins to accept after half of it: a process that ends before
+	// that has lost no connection, and one that ends after that those it had accepted. Default 2 s,
+	// negative: none.
 	Confirm time.Duration
 }
 
@@ -93,7 +95,7 @@ func openListener(s *successor.Socket, loops bool) (net.Listener, error) {
 	case s.Network == "fd" && s.FDs == nil:
 		return nil, fmt.Errorf("chert: Upgrader: Listen: no socket %q was passed to the process", s.Address)
 	case len(s.FDs) > 1, tcp && loops && sys.HavePoller && s.FDs != nil:
-		return accept.Inherit(s.Network, s.FDs)
+		return accept.Inherit(s.Network, s.FDs, successor.Current().Accepting())
 	case s.FDs != nil:
 		return accept.FileListener(s.FDs[0])
 	case tcp && loops && sys.HavePoller:
@@ -213,17 +215,19 @@ func (u *upgrades) failed(err error) {
 	}
 }
 
-// drainOver is the time of Drain for a grace, 0 for none: some of it is left for what user code
-// does when it is told to stop, and for closing handshakes.
-func drainOver(grace time.Duration) time.Duration {
-	if grace <= 0 {
-		return 30 * time.Second
+// drainOver is the time of Drain for a grace, 0 for none: a hundred connections end in a second, or
+// more if there are so many that some of the grace would not be left for what user code does when
+// it is told to stop, and for closing handshakes.
+func (s *Server) drainOver(grace time.Duration) time.Duration {
+	over := 2*time.Second + time.Duration(s.Stats().Connections.Open)*10*time.Millisecond
+	if grace > 0 {
+		over = min(over, grace-min(grace/4, 5*time.Second))
 	}
-	return grace - min(grace/4, 5*time.Second)
+	return over
 }
 
-// awaitServing waits until n Serve calls have begun and their loops accept, and reports whether
-// that was before the end of ctx.
+// awaitServing waits until n Serve calls have begun and, unless they wait for the process before,
+// their loops accept. It reports whether that was before the end of ctx.
 func (s *Server) awaitServing(ctx context.Context, n int) bool {
 	s.lock()
 	s.mu.Unlock()
@@ -238,6 +242,9 @@ func (s *Server) awaitServing(ctx context.Context, n int) bool {
 	}
 	all := slices.Collect(maps.Keys(s.serving))
 	s.mu.Unlock()
+	if successor.Current().Follows() {
+		return ctx.Err() == nil
+	}
 	for _, sv := range all {
 		if l, ok := sv.below.(*accept.Listener); ok {
 			select {

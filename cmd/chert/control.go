@@ -48,7 +48,7 @@ func startControl(where string, errs *log.Logger) (*controlServer, error) {
 		return nil, fmt.Errorf("--control: %w", err)
 	}
 	c := &controlServer{}
-	c.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 64, Handler: c}
+	c.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 64, Handler: c}
 	if c.listener, err = listen(opener(c.srv), e); err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), "--listen", "--control"))
 	}

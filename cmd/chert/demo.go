@@ -95,7 +95,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	stop, hangup, release := signals()
+	stop, hangup, upgrades, release := signals()
 	defer release()
 	out := newLog(stderr)
 	defer out.Close()
@@ -103,7 +103,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}
-	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout,
+	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	if s.bindings, _, err = s.bind(all); err != nil {

@@ -98,7 +98,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) (err error) {
 		s.errs.Printf("the limit of open files stays at %v: %v", sys.Limits(), err)
 	}
 	// Before anything is opened, so that no signal leaves a socket file.
-	stop, hangup, release := signals()
+	stop, hangup, upgrades, release := signals()
+	s.upgrades = upgrades
 	defer release()
 	defer reopens(s.files.reopen)()
 

@@ -30,6 +30,7 @@ type service struct {
 	reload   func()        // at SIGHUP
 	bindings []*binding
 	failed   chan error
+	upgrades <-chan os.Signal
 	control  *controlServer // nil for none
 }
 
@@ -180,7 +181,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	process := successor.Current()
 	during, end := context.WithCancel(context.Background())
 	defer end()
-	defer upgrades(func() { s.upgrade(during) })()
+	go s.upgradeAt(during)
 	s.control.serve(func() (string, error) { return s.upgrade(during) })
 	go s.ready(during, s.bindings)
 	defer process.Watchdog(func() bool { s.srv.Stats(); return true })()
@@ -216,7 +217,7 @@ func (s *service) drain(stop <-chan os.Signal, replaced bool) error {
 	defer cancel()
 	end := (*chert.Server).Shutdown
 	if replaced {
-		over := drainOver(timeout)
+		over := drainOver(srv, timeout)
 		end = func(srv *chert.Server, ctx context.Context) error { return srv.Drain(ctx, over) }
 		// Their sockets are the other process's too.
 		defer s.admin.giveWay(ctx, over)()

@@ -48,14 +48,9 @@ func hangups(stop chan<- os.Signal) (reload <-chan os.Signal, done func()) {
 }
 
 // reopens calls f at each SIGUSR1, one call at a time, until the result is called.
-func reopens(f func()) (done func()) { return calls(syscall.SIGUSR1, f) }
-
-// upgrades calls f at each SIGUSR2, one call at a time, until the result is called.
-func upgrades(f func()) (done func()) { return calls(syscall.SIGUSR2, f) }
-
-func calls(sig os.Signal, f func()) (done func()) {
+func reopens(f func()) (done func()) {
 	in, end := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(in, sig)
+	signal.Notify(in, syscall.SIGUSR1)
 	go func() {
 		for {
 			select {
@@ -71,6 +66,9 @@ func calls(sig os.Signal, f func()) (done func()) {
 		close(end)
 	}
 }
+
+// notifyUpgrades sends SIGUSR2 to c.
+func notifyUpgrades(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
 
 // hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {

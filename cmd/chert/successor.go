@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -41,7 +42,11 @@ var passedEndpoints = sync.OnceValue(func() (all []endpoint) {
 
 // ready reports that the bindings are served, when they are.
 func (s *service) ready(ctx context.Context, bindings []*binding) {
+	p := successor.Current()
 	for _, b := range bindings {
+		if p.Follows() {
+			break // they wait for the process before
+		}
 		if l, ok := b.Listener.(*accept.Listener); ok {
 			select {
 			case <-l.Placed():
@@ -50,7 +55,6 @@ func (s *service) ready(ctx context.Context, bindings []*binding) {
 			}
 		}
 	}
-	p := successor.Current()
 	for _, left := range p.Passed() {
 		if left.Network == "fd" {
 			s.errs.Printf("the socket fd:%s of systemd is not used; listen on it, or remove it from its unit",
@@ -65,13 +69,26 @@ func (s *service) ready(ctx context.Context, bindings []*binding) {
 	}
 }
 
+// upgradeAt upgrades at each signal, until ctx ends.
+func (s *service) upgradeAt(ctx context.Context) {
+	for {
+		select {
+		case <-s.upgrades:
+			s.upgrade(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // upgrade lets a new process take over, and returns what to tell of it. After an error this one goes on.
 func (s *service) upgrade(ctx context.Context) (string, error) {
 	pid, err := successor.Current().Upgrade(ctx, successor.Options{
 		Timeout: successor.DefaultTimeout, Confirm: successor.DefaultConfirm})
 	switch {
 	case err == nil:
-		text := fmt.Sprintf("process %d has taken over; this one finishes what is under way for up to %v", pid, s.timeout)
+		text := fmt.Sprintf("process %d has taken over from %d, which finishes what is under way for up to %v", pid,
+			os.Getpid(), s.timeout)
 		fmt.Fprintln(s.stdout, "chert: upgrade:", text)
 		return text, nil
 	case errors.Is(err, successor.ErrReplaced):
@@ -81,6 +98,9 @@ func (s *service) upgrade(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// drainOver is how long connections are ended one after another by a process that was replaced, for a timeout of the
-// whole: some of it is for what takes a while to end then.
-func drainOver(timeout time.Duration) time.Duration { return timeout - min(timeout/4, 5*time.Second) }
+// drainOver is how long connections are ended one after another by a process that was replaced: a hundred in a second,
+// or more if there are so many that some of the timeout would not be left for what takes a while to end then.
+func drainOver(srv *chert.Server, timeout time.Duration) time.Duration {
+	return min(2*time.Second+time.Duration(srv.Stats().Connections.Open)*10*time.Millisecond,
+		timeout-min(timeout/4, 5*time.Second))
+}

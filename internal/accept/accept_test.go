@@ -63,7 +63,7 @@ func TestInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	before.Close()
-	l, err := Inherit("tcp", fds)
+	l, err := Inherit("tcp", fds, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestInherited(t *testing.T) {
 	if err != nil || len(copies) != 3 {
 		t.Errorf("while it accepts: %d sockets, %v", len(copies), err)
 	}
-	next, err := Inherit("tcp", copies)
+	next, err := Inherit("tcp", copies, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 // from, however many loops the next process has.
 
 // Inherit returns a listener of the sockets fds, at least one, which listen on one TCP address.
-// It owns them, after an error too.
-func Inherit(network string, fds []int) (*Listener, error) {
+// It owns them, after an error too. Accept waits until accepting is closed; Serve does not.
+func Inherit(network string, fds []int, accepting <-chan struct{}) (*Listener, error) {
 	for _, fd := range fds {
 		// Not as a plain socket is opened: it may be systemd's.
 		sys.TuneListener(fd)
@@ -35,7 +35,9 @@ func Inherit(network string, fds []int) (*Listener, error) {
 		closeAll(fds[1:])
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: l.Addr(), Err: syscall.EPROTOTYPE}
 	}
-	return newListener(network, tcp, fds[1:]), nil
+	inherited := newListener(network, tcp, fds[1:])
+	inherited.accepting = accepting
+	return inherited, nil
 }
 
 // FileListener returns package net's listener of the socket fd, which it owns, after an error
@@ -109,6 +111,12 @@ func (l *Listener) closeMore() {
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
+	if l.accepting != nil {
+		select {
+		case <-l.accepting:
+		case <-l.closed:
+		}
+	}
 	l.placedOnce.Do(func() { close(l.placed) })
 	s, err := l.severally()
 	switch {

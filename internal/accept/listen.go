@@ -67,12 +67,13 @@ type Listener struct {
 	moving  bool       // Serve has begun: more and the socket are about to be the loops'
 	mu      sync.Mutex // of more, several and moving
 	// copies duplicates the sockets of the loops, once placed is closed; nil if they have none.
-	copies func() ([]int, error)
-	placed chan struct{}
-	once   sync.Once
-	moved  atomic.Bool   // the loops have the socket; TCPListener is closed
-	closed chan struct{} // Close was called
-	gone   chan struct{} // closed when the loops have closed their sockets
+	copies    func() ([]int, error)
+	placed    chan struct{}
+	accepting <-chan struct{} // Accept waits for it; nil for none
+	once      sync.Once
+	moved     atomic.Bool   // the loops have the socket; TCPListener is closed
+	closed    chan struct{} // Close was called
+	gone      chan struct{} // closed when the loops have closed their sockets
 
 	goneOnce, placedOnce sync.Once // close gone and placed
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // This file is what the two processes tell each other, over a pair of sockets: a line of JSON for
-// each message. The old process sends handover and, at the end, confirmed; the new one report.
+// each message. The old process sends handover, and later two steps; the new one report.
 
 // controlVar names the descriptor of the new process's end. The sockets follow it.
 const controlVar = "CHERT_UPGRADE"
@@ -33,9 +33,11 @@ type report struct {
 	Error string `json:"error,omitempty"`
 }
 
-// confirmed ends the handover.
-type confirmed struct {
-	Confirmed bool `json:"confirmed"`
+// step tells the new process, when it is ready, to accept connections, beside the old one, and
+// that the old one does not any more, which ends the handover. The old one's end means both.
+type step struct {
+	Accept    bool `json:"accept,omitempty"`
+	Confirmed bool `json:"confirmed,omitempty"`
 }
 
 // maxMessage bounds a message: the other process may be any program.

@@ -19,6 +19,7 @@ import (
 // concurrent use.
 type Process struct {
 	program   program
+	accepting chan struct{} // closed when this process may accept
 	confirmed chan struct{} // closed when this process is the one that serves
 	replaced  chan struct{} // closed when another one is
 
@@ -70,10 +71,14 @@ type Kept struct {
 // of it out of the environment. It should come before the working directory changes: paths of
 // arguments are relative to that.
 var Current = sync.OnceValue(func() *Process {
-	p := &Process{program: thisProgram(), confirmed: make(chan struct{}), replaced: make(chan struct{})}
+	p := &Process{program: thisProgram(), accepting: make(chan struct{}),
+		confirmed: make(chan struct{}), replaced: make(chan struct{})}
 	if v, ok := os.LookupEnv(controlVar); ok {
 		os.Unsetenv(controlVar)
 		p.err = p.inherit(v)
+	}
+	if p.before == nil {
+		close(p.accepting)
 	}
 	for _, s := range systemd.Sockets() {
 		sys.CloseOnExec(s.FD)
@@ -204,8 +209,14 @@ func (p *Process) Ready() {
 	// If the process before has ended there is nothing to wait for: this one serves.
 	send(before, report{Ready: true})
 	go func() {
-		var c confirmed
-		receive(p.answers, &c)
+		var s step
+		for err := error(nil); err == nil && !s.Accept; {
+			err = receive(p.answers, &s)
+		}
+		close(p.accepting)
+		for err := error(nil); err == nil && !s.Confirmed; {
+			err = receive(p.answers, &s)
+		}
 		before.Close()
 		p.confirm()
 	}()
@@ -253,6 +264,10 @@ func (p *Process) Left() []*Socket {
 	defer p.mu.Unlock()
 	return p.left
 }
+
+// Accepting is closed when this process may accept connections: at once or, after a process before
+// it, when that has found that this one lives. Until then a failure costs no connection.
+func (p *Process) Accepting() <-chan struct{} { return p.accepting }
 
 // Confirmed is closed when this process is ready and the one that serves: at once or, after a
 // process before it, when that has stopped accepting.

@@ -25,7 +25,8 @@ var (
 type Options struct {
 	// Timeout bounds the time until the successor is ready.
 	Timeout time.Duration
-	// Confirm is how long it must have been ready without ending.
+	// Confirm is how long it must have been ready without ending: half of it without accepting,
+	// half of it beside this process.
 	Confirm time.Duration
 }
 
@@ -94,20 +95,19 @@ func (p *Process) upgrade(ctx context.Context, o Options) (pid int, err error) {
 		c.stop()
 		return 0, err
 	}
-	confirm := time.NewTimer(o.Confirm)
-	defer confirm.Stop()
-	select {
-	case <-c.exited:
-		return 0, fmt.Errorf("the new process %d was ready, and then ended: %s", c.pid, c.state)
-	case <-ctx.Done():
-		c.stop()
-		return 0, context.Cause(ctx)
-	case <-confirm.C:
+	// First it only lives, and a failure costs nothing. Then it accepts too, and one costs what it
+	// has accepted: there are failures that only come with requests.
+	c.control.SetDeadline(time.Now().Add(exitWait + o.Confirm))
+	if err := c.lives(ctx, o.Confirm/2); err != nil {
+		return 0, err
+	}
+	send(c.control, step{Accept: true})
+	if err := c.lives(ctx, o.Confirm-o.Confirm/2); err != nil {
+		return 0, err
 	}
 	p.Notify(systemd.MainPID(c.pid), systemd.Ready, systemd.Status(""))
 	p.replace()
-	c.control.SetDeadline(time.Now().Add(exitWait))
-	send(c.control, confirmed{true})
+	send(c.control, step{Confirmed: true})
 	return c.pid, nil
 }
 
@@ -180,6 +180,21 @@ func (c *child) introduce(ctx context.Context, timeout time.Duration, message ha
 }
 
 var errTimeout = errors.New("timeout")
+
+// lives fails if the process ends within a time.
+func (c *child) lives(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+		return fmt.Errorf("the new process %d was ready, and then ended: %s", c.pid, c.state)
+	case <-ctx.Done():
+		c.stop()
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
 
 // stop ends the process: gracefully, as it may have connections already, and otherwise hard.
 func (c *child) stop() {
