@@ -174,6 +174,10 @@ func (s *Server) beginUpgrades(serve int) (u *upgrades, over func()) {
 		}
 	})
 	wait.Go(func() {
+		select {
+		case <-successor.Current().Confirmed(): // a signal may come early
+		case <-u.ctx.Done():
+		}
 		for {
 			select {
 			case <-u.ctx.Done():

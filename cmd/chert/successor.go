@@ -83,7 +83,12 @@ func (s *service) upgradeAt(ctx context.Context) {
 
 // upgrade lets a new process take over, and returns what to tell of it. After an error this one goes on.
 func (s *service) upgrade(ctx context.Context) (string, error) {
-	pid, err := successor.Current().Upgrade(ctx, successor.Options{
+	p := successor.Current()
+	select {
+	case <-p.Confirmed(): // it may have been asked early
+	case <-ctx.Done():
+	}
+	pid, err := p.Upgrade(ctx, successor.Options{
 		Timeout: successor.DefaultTimeout, Confirm: successor.DefaultConfirm})
 	switch {
 	case err == nil:

@@ -332,8 +332,6 @@ func TestUpgrade(t *testing.T) {
 func TestUpgradesOverlap(t *testing.T) {
 	t.Parallel()
 	u := startUpgradable(t, "demo", "--listen", "127.0.0.1:0", "--log", "off")
-	for line := u.line(); !strings.Contains(line, "/chat"); line = u.line() {
-	}
 	addr := addrOf(t, u.urls[0])
 	var all []*wsClient
 	pid := 0
