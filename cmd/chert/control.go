@@ -83,6 +83,8 @@ func (c *controlServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}
+		// When the caller hears of it, its next connection is to reach the new process.
+		<-chert.Stopping(r.Context())
 		fmt.Fprintln(w, text)
 	}
 }
