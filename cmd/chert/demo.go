@@ -46,7 +46,8 @@ func newDemoCmd() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			if err := serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+			err := asProcess(func() error { return serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
+			if err != nil {
 				return failure{err}
 			}
 			return nil
@@ -82,16 +83,7 @@ func demoAt(e endpoint) demo.At {
 }
 
 // serveDemo returns nil after a clean stop.
-func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
-	p := successor.Current()
-	defer func() {
-		if err != nil {
-			p.Fail(err)
-		}
-	}()
-	if err := p.Err(); err != nil {
-		return err
-	}
+func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -106,6 +98,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
 	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
+	var err error
 	if s.bindings, _, err = s.bind(all); err != nil {
 		return err
 	}
@@ -137,7 +130,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) (err error) {
 	if err := printDemo(stdout, o, d, ls, s.admin.line()); err != nil {
 		return err
 	}
-	if o.open && !p.Follows() {
+	if o.open && !successor.Current().Follows() {
 		openBrowser(ls, func(err error) { errs.Printf("note: cannot open the browser: %v", err) })
 	}
 	err = s.serveUntil(stop, hangup)

@@ -72,16 +72,11 @@ type setup struct {
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
-func serve(o *serveOptions, stdout, stderr io.Writer) (err error) {
-	p := successor.Current() // before anything is opened, and before the current folder can change
-	defer func() {
-		if err != nil {
-			p.Fail(err)
-		}
-	}()
-	if err := p.Err(); err != nil {
-		return err
-	}
+func serve(o *serveOptions, stdout, stderr io.Writer) error {
+	return asProcess(func() error { return serveSites(o, stdout, stderr) })
+}
+
+func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -109,7 +104,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) (err error) {
 	o.dir, o.config = dir, file
 	if ps, ok := errors.AsType[config.Problems](err); ok && ps.InText() {
 		fmt.Fprintln(stderr, ps)
-		p.Fail(ps)
+		successor.Current().Fail(ps)
 		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
 	}
 	if err != nil {
@@ -170,7 +165,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) (err error) {
 	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
 		s.errs.Print(warning)
 	}
-	if o.open && !p.Follows() {
+	if o.open && !successor.Current().Follows() {
 		openBrowser(listeners(s.bindings), func(err error) {
 			if !o.quiet {
 				s.errs.Printf("note: cannot open the browser: %v", err)

@@ -19,6 +19,20 @@ import (
 // upgrader lets servers listen on the sockets that the process was started with.
 var upgrader = new(chert.Upgrader)
 
+// asProcess runs a command that serves. It takes what the process was started with, before the command opens anything,
+// and reports an error to the process before.
+func asProcess(serve func() error) error {
+	p := successor.Current()
+	err := p.Err()
+	if err == nil {
+		err = serve()
+	}
+	if err != nil {
+		p.Fail(err)
+	}
+	return err
+}
+
 // opener opens listeners for srv. Those of unix sockets are package net's: their files need more.
 func opener(srv *chert.Server) openFunc {
 	return func(network, address string) (net.Listener, error) {

@@ -27,14 +27,16 @@ not process 1 of a container.`
 
 func newUpgradeCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "upgrade SOCKET",
-		Short:   "Replace a running server by the installed version",
-		Long:    upgradeLong,
-		Example: "  chert serve /srv/www --control /run/chert/control\n  chert upgrade /run/chert/control",
+		Use:   "upgrade SOCKET",
+		Short: "Replace a running server by the installed version",
+		Long:  upgradeLong,
+		Example: "  chert serve /srv/www --control /run/chert/control\n" +
+			"  chert upgrade /run/chert/control",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:
-				return errors.New("no socket given; it is the one of --control of the server. Without one: kill -USR2 PID")
+				return errors.New("no socket given; it is the one of --control of the server. Without one: " +
+					"kill -USR2 PID")
 			case 1:
 				return checkControl(args[0])
 			}
