@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert"
@@ -76,7 +77,7 @@ func ExampleUpgrader_netHTTP() {
 	up.Ready()
 
 	upgrade := make(chan os.Signal, 1)
-	signal.Notify(upgrade, os.Interrupt)
+	signal.Notify(upgrade, syscall.SIGHUP)
 	for {
 		select {
 		case <-upgrade:

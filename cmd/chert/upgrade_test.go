@@ -34,22 +34,31 @@ type upgradable struct {
 // where it is started too.
 func startUpgradable(t *testing.T, args ...string) *upgradable {
 	t.Helper()
-	dir := shortDir(t)
-	u := &upgradable{proc: &proc{t: t}, bin: filepath.Join(dir, "chert"), control: filepath.Join(dir, "control"), dir: dir}
+	u := &upgradable{proc: &proc{t: t}}
+	u.start(func() {}, args...)
+	return u
+}
+
+// start is startUpgradable; prepare changes the command.
+func (u *upgradable) start(prepare func(), args ...string) {
+	t := u.t
+	t.Helper()
+	u.dir = shortDir(t)
+	u.bin, u.control = filepath.Join(u.dir, "chert"), filepath.Join(u.dir, "control")
 	u.install()
-	write(t, filepath.Join(dir, "www", "f"), "body")
+	write(t, filepath.Join(u.dir, "www", "f"), "body")
 	u.cmd = exec.Command(u.bin, append(args, "--control", u.control, "--shutdown-timeout", "20s")...)
-	u.cmd.Dir = dir
+	u.cmd.Dir = u.dir
 	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	t.Cleanup(func() { syscall.Kill(-u.cmd.Process.Pid, syscall.SIGKILL) })
+	prepare()
 	u.launch()
+	t.Cleanup(func() { syscall.Kill(-u.cmd.Process.Pid, syscall.SIGKILL) })
 	line := u.line()
 	_, where, ok := strings.Cut(line, " at ")
 	if !ok {
 		t.Fatalf("start-up line %q names no address", line)
 	}
 	u.urls = urlPattern.FindAllString(where, -1)
-	return u
 }
 
 // install puts the binary that is tested in the place of what is there.
