@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -424,48 +425,67 @@ type wsClient struct {
 
 func openWebSocket(t *testing.T, addr string) *wsClient {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
+	w, err := dialWebSocket(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(patience))
-	fmt.Fprintf(c, "GET /chat HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", addr)
-	w := &wsClient{t, c, bufio.NewReader(c)}
-	res, err := http.ReadResponse(w.r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(res.Status)
-	}
+	t.Cleanup(func() { w.c.Close() })
+	w.t = t
 	return w
 }
 
-// closeCode reads up to the Close frame, answers it and returns its code.
+func dialWebSocket(addr string) (*wsClient, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(c, "GET /chat HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", addr)
+	w := &wsClient{nil, c, bufio.NewReader(c)}
+	res, err := http.ReadResponse(w.r, nil)
+	if err == nil && res.StatusCode != http.StatusSwitchingProtocols {
+		err = errors.New(res.Status)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// closeCode is readClose.
 func (w *wsClient) closeCode() int {
 	w.t.Helper()
+	code, err := w.readClose()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return code
+}
+
+// readClose reads up to the Close frame, answers it and returns its code.
+func (w *wsClient) readClose() (code int, err error) {
+	defer w.c.Close()
 	for {
-		var head [2]byte
-		if _, err := io.ReadFull(w.r, head[:]); err != nil {
-			w.t.Fatal(err)
+		var head [4]byte
+		if _, err := io.ReadFull(w.r, head[:2]); err != nil {
+			return 0, err
 		}
 		n := int(head[1])
 		if n == 126 {
-			var long [2]byte
-			io.ReadFull(w.r, long[:])
-			n = int(long[0])<<8 | int(long[1])
+			if _, err := io.ReadFull(w.r, head[2:]); err != nil {
+				return 0, err
+			}
+			n = int(head[2])<<8 | int(head[3])
 		}
 		payload := make([]byte, n)
 		if _, err := io.ReadFull(w.r, payload); err != nil {
-			w.t.Fatal(err)
+			return 0, err
 		}
-		if head[0]&15 != 8 {
-			continue
+		if head[0]&15 == 8 {
+			w.c.Write(append([]byte{0x88, 0x80 | byte(n), 0, 0, 0, 0}, payload...)) // the mask is zero
+			return int(payload[0])<<8 | int(payload[1]), nil
 		}
-		w.c.Write(append([]byte{0x88, 0x80 | byte(n), 0, 0, 0, 0}, payload...)) // the mask is zero
-		w.c.Close()
-		return int(payload[0])<<8 | int(payload[1])
 	}
 }
