@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -23,6 +24,10 @@ type Options struct {
 	// Setup returns what the server has been set up to do, to be shown on the page. It must
 	// be safe for concurrent use. Default nothing is shown.
 	Setup func() Setup
+	// Upstreams returns the state of those that the program forwards to, such as
+	// proxy.Pool.Status, to be shown on the page. It must be safe for concurrent use.
+	// Default nothing is shown.
+	Upstreams func() []proxy.UpstreamStatus
 	// Hosts are names that requests may have in Host, without a port, beside
 	// localhost, names that end in ".localhost", and IP addresses. Without them any
 	// name is accepted on listeners that are not on a loopback address.
@@ -57,6 +62,7 @@ func New(source stats.Source, o *Options) http.Handler {
 	h.route("/script.js", asset("text/javascript; charset=utf-8", script))
 	h.route("/stats", h.stats)
 	h.route("/setup", h.setup)
+	h.route("/upstreams", h.upstreams)
 	h.route("/events", h.events.serve)
 	h.route("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	h.route("/readyz", h.ready)

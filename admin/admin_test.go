@@ -17,6 +17,7 @@ import (
 
 	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -383,5 +384,22 @@ func TestTooManyViewers(t *testing.T) {
 	defer res.Body.Close()
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
 		t.Errorf("the 65th: %d", res.StatusCode)
+	}
+}
+
+// The state of upstreams is sent as it is, and none as an empty list.
+func TestUpstreams(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]*admin.Options{
+		`"upstreams":[]}`: nil,
+		`"upstreams":[{"name":"app","balance":"least","panic":false,"queue":0,"max_queue":0,`: {Upstreams: func() []proxy.UpstreamStatus {
+			return []proxy.UpstreamStatus{{Name: "app", Balance: "least"}}
+		}},
+	} {
+		res, body := do(t, "GET", serve(t, newSource(), o)+"/upstreams")
+		body = strings.Join(strings.Fields(body), "")
+		if res.StatusCode != 200 || !strings.HasPrefix(body, `{"at":"20`) || !strings.Contains(body, want) {
+			t.Errorf("%d %s, want %s", res.StatusCode, body, want)
+		}
 	}
 }

@@ -320,6 +320,57 @@ function setup(s) {
   set($("sites-more"), sites.length > listedSites ? `and ${sites.length - listedSites} more` : "");
 }
 
+// The upstreams, and their servers below each. Rates are those since the answer before.
+let asked = null;
+
+function upstreams(list) {
+  const before = {}, rows = [];
+  const seconds = asked ? (new Date(list.at) - new Date(asked.at)) / 1000 : 0;
+  for (const u of asked?.upstreams || []) for (const s of u.servers) before[u.name + " " + s.addr] = s;
+  for (const u of list.upstreams) {
+    const b = u.retries, notes = [u.balance];
+    if (u.panic) notes.push("too few servers are up, so ejections are ignored");
+    if (u.max_queue) notes.push(`${u.queue} of at most ${u.max_queue} wait`);
+    if (b.retries || b.refused) notes.push(`${b.retries} retries of at most ${b.limit} in 10 s` + (b.refused ? `, ${b.refused} not permitted so far` : ""));
+    if (u.resolve) notes.push(u.resolve);
+    rows.push({ name: u.name, state: notes.join("; "), bad: u.panic || u.resolve });
+    for (const s of u.servers) rows.push({ server: s, name: s.name ? `${s.addr} (${s.name})` : s.addr, old: before[u.name + " " + s.addr] });
+  }
+  $("upstreams-section").hidden = !rows.length;
+  fill($("upstreams"), rows, cells("HtnNnNNNN"), (cell, r) => {
+    const s = r.server;
+    set(cell[0], s ? "\u2003" + r.name : r.name);
+    if (!s) {
+      set(cell[1], r.state);
+      cell[1].className = r.bad ? "long bad" : "long soft";
+      for (let i = 2; i < 9; i++) set(cell[i], "");
+      return;
+    }
+    let state = s.draining ? "draining" : s.state;
+    if (s.check !== "unchecked") state += ", checks " + s.check;
+    if (s.backup) state += ", backup";
+    if (s.cause && (s.state === "ejected" || s.check === "failing")) state += ": " + s.cause;
+    if (s.until) state += `, for ${span(Math.max((new Date(s.until) - new Date(list.at)) / 1000, 0))}`;
+    set(cell[1], state);
+    cell[1].className = s.state === "ejected" || s.check === "failing" ? "long bad" : "long";
+    const rate = key => r.old && seconds > 0 ? number(Math.max(s[key] - r.old[key], 0) / seconds) : "–";
+    [rate("requests"), s.failures ? number(s.failures) : "", time(s.latency), s.max_requests ? `${s.in_flight} of ${s.max_requests}` : number(s.in_flight),
+      number(s.idle), s.requests ? percent(s.reused / s.requests) : "–", s.ejections ? number(s.ejections) : ""].forEach((text, i) => set(cell[i + 2], text));
+  });
+  asked = list;
+}
+
+async function ask() {
+  if (document.hidden || paused()) return;
+  try {
+    const res = await fetch("upstreams");
+    if (!res.ok) return;
+    const list = await res.json();
+    upstreams(list);
+    if (!list.upstreams.length) asked = null;
+  } catch {} // the stream says so
+}
+
 async function look() {
   if (document.hidden || paused()) return;
   try {
@@ -372,3 +423,6 @@ function connect() {
 connect();
 look();
 setInterval(look, 10000);
+ask();
+setInterval(() => { if (asked) ask(); }, 2000);
+setInterval(() => { if (!asked) ask(); }, 10000);

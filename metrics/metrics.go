@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -25,6 +26,9 @@ type Options struct {
 	Buckets []time.Duration
 	// Exemplars, if not nil, has traces for http_server_request_duration_seconds.
 	Exemplars *Exemplars
+	// Upstreams returns the state of those that the program forwards to, such as
+	// proxy.Pool.Status. Default: no metrics of them.
+	Upstreams func() []proxy.UpstreamStatus
 	// Gatherer, if not nil, has further metrics, which Handler exports too.
 	Gatherer prometheus.Gatherer
 	// NoRuntime leaves out the metrics of Go's runtime and of the process, for a
@@ -79,6 +83,7 @@ type collector struct {
 	maxAge    time.Duration
 	classic   []int // buckets of stats whose bounds classic histograms have, ascending
 	exemplars *Exemplars
+	upstreams func() []proxy.UpstreamStatus // nil for none
 
 	mu   sync.Mutex // held during Stats, so that concurrent scrapes wait for one
 	last stats.Snapshot
@@ -92,7 +97,8 @@ func NewCollector(src stats.Source, o *Options) prometheus.Collector {
 	if o == nil {
 		o = &Options{}
 	}
-	c := &collector{src: src, maxAge: o.MaxAge, exemplars: o.Exemplars, classic: classicBuckets(o.Buckets)}
+	c := &collector{src: src, maxAge: o.MaxAge, exemplars: o.Exemplars, upstreams: o.Upstreams,
+		classic: classicBuckets(o.Buckets)}
 	if c.maxAge == 0 {
 		c.maxAge = defaultMaxAge
 	}
@@ -115,6 +121,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.connections(&s)
 	out.loops(&s)
 	out.tls(&s.TLS)
+	if c.upstreams != nil {
+		out.upstreams(c.upstreams())
+	}
 }
 
 // snapshot returns one that is at most maxAge old. The result shares its slices with

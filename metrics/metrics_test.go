@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -114,7 +115,14 @@ func find(t *testing.T, f *dto.MetricFamily, labels ...string) *dto.Metric {
 
 func TestCollector(t *testing.T) {
 	t.Parallel()
-	all := gather(t, busyServer(), nil)
+	all := gather(t, busyServer(), &Options{Upstreams: func() []proxy.UpstreamStatus {
+		return []proxy.UpstreamStatus{
+			{Name: "app", Queue: 2, Panic: true, Retries: proxy.RetryStatus{Retries: 3, Refused: 4}, Servers: []proxy.ServerStatus{
+				{Addr: "10.0.0.1:80", State: "up", Check: "passing", Requests: 7, Latency: time.Second},
+				{Addr: "10.0.0.2:80", State: "ejected", Check: "unchecked", Failures: 5}}},
+			{Name: "app"}, // the same name
+		}
+	}})
 	for _, d := range described {
 		name := strings.Split(d.String(), `"`)[1]
 		if f := all[name]; f == nil || f.GetHelp() == "" {
@@ -129,6 +137,15 @@ func TestCollector(t *testing.T) {
 		labels string
 		want   float64
 	}{
+		{"chert_upstream_requests_total", "upstream=app server=10.0.0.1:80", 7},
+		{"chert_upstream_failures_total", "upstream=app server=10.0.0.2:80", 5},
+		{"chert_upstream_latency_seconds", "upstream=app server=10.0.0.1:80", 1},
+		{"chert_upstream_up", "upstream=app server=10.0.0.1:80", 1},
+		{"chert_upstream_up", "upstream=app server=10.0.0.2:80", 0},
+		{"chert_upstream_queue_length", "upstream=app", 2},
+		{"chert_upstream_panic", "upstream=app", 1},
+		{"chert_upstream_retries", "upstream=app", 3},
+		{"chert_upstream_retries_refused_total", "upstream=app", 4},
 		{"http_server_active_requests", "", 5},
 		{"chert_requests_total", "network_protocol_version=1.1 http_response_status_class=2xx way=inline", 3},
 		{"chert_requests_total", "network_protocol_version=1.0 http_response_status_class=none way=goroutine", 1},

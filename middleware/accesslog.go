@@ -234,6 +234,7 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		}
 		if !l.clf {
 			m.pattern = r.Pattern
+			rec.added, _ = seen.More().([]slog.Attr)
 		}
 		if seen.Hijacked() || !wire.Watch(w, rec) {
 			rec.Sent(delivered(&seen, r, panicked))

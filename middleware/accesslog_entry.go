@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -39,6 +40,7 @@ type record struct {
 	kept  bool // the strings are in buf, and nothing may block
 	e     entry
 	m     more
+	added []slog.Attr // of AddLogAttrs
 	buf   []byte
 }
 
@@ -89,7 +91,7 @@ func (rec *record) Sent(d wire.Delivery) {
 	default:
 		l.record(rec)
 	}
-	rec.kept = false // the next user sets the rest
+	rec.kept, rec.added = false, nil // the next user sets the rest
 	if cap(rec.buf) > keepRecord {
 		rec.buf = nil
 	}

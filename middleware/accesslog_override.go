@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -46,6 +47,23 @@ func (l *AccessLog) Override(next http.Handler) http.Handler {
 		})
 }
 
+// AddLogAttrs adds attributes to the line of a request in LogText, LogJSON and a Logger, such
+// as which server has answered it; of several calls for one request the last one counts. It
+// is for handlers on the ordinary path, until they return. w is the handler's, or one that
+// has Unwrap. It does nothing without an AccessLog around the handler.
+func AddLogAttrs(w http.ResponseWriter, attrs ...slog.Attr) {
+	for {
+		if n, ok := w.(interface{ NoteMore(more any) bool }); ok && n.NoteMore(attrs) {
+			return
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = u.Unwrap()
+	}
+}
+
 // noter is the writer of an AccessLog.
 type noter interface {
 	NoteLog(log any) bool
@@ -88,7 +106,7 @@ func (l *AccessLog) taken(x *wire.Exchange) *AccessLog {
 func (l *AccessLog) leavesOut(path string) bool { return l.none || l.o.Skip != nil && l.o.Skip(path) }
 
 // LogFields is a set of fields of LogText and LogJSON; the zero value is all of them.
-type LogFields uint16
+type LogFields uint32
 
 const (
 	fieldMethod LogFields = 1 << iota
@@ -106,18 +124,21 @@ const (
 	fieldRequestID
 	fieldReferer
 	fieldUserAgent
+	fieldAdded
 	endOfFields
 	allFields = endOfFields - 1
 )
 
 // fieldNames are the names of the fields, in the order of the constants and of a line.
 var fieldNames = strings.Fields("method path query status bytes latency remote host proto aborted pattern user " +
-	"request_id referer user_agent")
+	"request_id referer user_agent added")
 
 // ParseLogFields returns the set of some fields:
 //
 //	method path query status bytes latency remote host proto aborted pattern user
-//	request_id referer user_agent
+//	request_id referer user_agent added
+//
+// The last one stands for all of AddLogAttrs.
 //
 // A line has those of them that are known, in this order. Without names it is all.
 func ParseLogFields(names ...string) (LogFields, error) {

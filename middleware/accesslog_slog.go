@@ -67,6 +67,9 @@ func (l *AccessLog) record(rec *record) {
 	text(fieldRequestID, "request_id", m.id, server)
 	text(fieldReferer, "referer", m.referer, own)
 	text(fieldUserAgent, "user_agent", m.agent, own)
+	for _, a := range rec.added {
+		add(fieldAdded, a)
+	}
 	l.handle(r, rec.kept)
 }
 

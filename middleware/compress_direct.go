@@ -32,10 +32,11 @@ func (e exchangeHeader) Values(name string) (values []string) {
 }
 
 func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
+	x := dx.Wire()
+	x.KeepHere() // it needs the body
 	if !next.ServeDirect(dx) {
 		return false
 	}
-	x := dx.Wire()
 	chosen := c.choose(field.Joined(x.Fields(), "Accept-Encoding"))
 	if r := x.Ready(); r != nil && !x.HasFile() {
 		c.sendDerived(x, r, chosen)

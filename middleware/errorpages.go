@@ -88,6 +88,7 @@ func RefusalPages(o *ErrorPagesOptions) (func(status int) (mediaType string, bod
 
 func newErrorPages(o *ErrorPagesOptions) (*errorPages, error) {
 	e := &errorPages{key: "error page " + strconv.FormatUint(errorPagesMade.Add(1), 10)}
+	e.later = e.direct
 	for key, page := range options(o).Pages {
 		p, err := newErrorPage(page)
 		if err != nil {
@@ -127,6 +128,7 @@ var errorPagesMade atomic.Uint64
 
 // errorPages is immutable, except for what its statusPages cache.
 type errorPages struct {
+	later func(x *wire.Exchange) // direct, as a value allocated once
 	key   string
 	all   *errorPage
 	class [2]*errorPage
@@ -306,6 +308,13 @@ func (p *statusPage) describe(h http.Header, status int) {
 
 // direct replaces the body of a response that is not sent yet.
 func (e *errorPages) direct(x *wire.Exchange) {
+	if x.Plan() != nil {
+		x.Later(e.later)
+		return
+	}
+	if x.Elsewhere() {
+		return // another server's response has a body of its own
+	}
 	status := x.Status()
 	p := e.of(status)
 	if p == nil || x.Value(ownErrorsKey{}) != nil {

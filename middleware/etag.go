@@ -52,10 +52,14 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 				returned = true
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
+				tags := x.Method() == http.MethodGet || x.Method() == http.MethodHead
+				if tags {
+					x.Wire().KeepHere() // it needs the body
+				}
 				if !next.ServeDirect(x) {
 					return false
 				}
-				if x.Method() == http.MethodGet || x.Method() == http.MethodHead {
+				if tags {
 					tagDirect(x.Wire(), limit)
 				}
 				return true

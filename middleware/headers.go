@@ -48,6 +48,7 @@ type HeaderRule struct {
 // Content-Type would be removed or added, and if a status is none.
 func Headers(o *HeadersOptions) (func(http.Handler) http.Handler, error) {
 	h := &headers{key: "headers " + strconv.FormatUint(headersMade.Add(1), 10)}
+	h.later = h.direct
 	opt := options(o)
 	first, err := newHeaderRule(&HeaderRule{Set: opt.Set})
 	if err != nil {
@@ -150,6 +151,7 @@ var headersMade atomic.Uint64
 type headers struct {
 	rules []headerRule
 	key   string
+	later func(x *wire.Exchange) // direct, as a value allocated once
 }
 
 func (h *headers) wrap(next http.Handler) http.Handler {
@@ -175,6 +177,10 @@ func (h *headers) wrap(next http.Handler) http.Handler {
 
 // direct sets the fields of a response that is not sent yet.
 func (h *headers) direct(x *wire.Exchange) {
+	if x.Plan() != nil {
+		x.Later(h.later)
+		return
+	}
 	ready, status := x.Ready(), x.Status()
 	if kept := h.addedTo(x); kept != nil {
 		x.SendInstead(ready.With(func(head http.Header) {

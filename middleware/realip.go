@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/lastproxy"
 	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -98,6 +99,7 @@ func (o *RealIPOptions) walk(c *filter.Call, name string) {
 	for i := len(lines) - 1; i >= 0 && walk.line(lines[i]); i-- {
 	}
 	if walk.found {
+		c.SetValue(lastproxy.Key{}, c.RemoteAddr())
 		c.SetRemoteAddr(net.JoinHostPort(walk.best.Addr().String(), strconv.Itoa(int(walk.best.Port()))))
 	}
 }

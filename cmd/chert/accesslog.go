@@ -98,6 +98,9 @@ func (h lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >=
 
 func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message + h.attrs
+	if strings.HasPrefix(line, "proxy: ") { // package proxy's messages have it all
+		return h.to.Output(2, line)
+	}
 	r.Attrs(func(a slog.Attr) bool {
 		line += showAttr(a)
 		return true

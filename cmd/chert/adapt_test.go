@@ -12,7 +12,7 @@ func TestAdapt(t *testing.T) {
 	dir := t.TempDir()
 	file, caddy := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "Caddyfile")
 	write(t, file, "server { listen 8080; root www; }\n")
-	write(t, caddy, ":8080 {\n\troot * www\n\tfile_server\n\treverse_proxy x\n}\n")
+	write(t, caddy, ":8080 {\n\troot * www\n\tfile_server\n\tphp_fastcgi x\n}\n")
 	write(t, filepath.Join(dir, "www", "f"), "f")
 	code, stdout, stderr := inProcess(t, "adapt", file)
 	if code != exitOK || stderr != "" || !strings.Contains(stdout, "listen = [\":8080\"]") {
@@ -24,7 +24,7 @@ func TestAdapt(t *testing.T) {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
 	code, stdout, stderr = inProcess(t, "adapt", caddy)
-	want := caddy + ":4: reverse_proxy is left out: "
+	want := caddy + ":4: php_fastcgi is left out: "
 	if code != exitFailure || !strings.HasPrefix(stderr, want) || !strings.Contains(stdout, "\n# "+want) || !strings.Contains(stdout, "root = \"www\"") {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}

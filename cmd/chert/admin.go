@@ -17,6 +17,7 @@ import (
 	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/metrics"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -43,9 +44,9 @@ func checkAdmin(s string) error {
 }
 
 // startAdmin opens the address where, and serves source on it. It returns nil for "".
-// listen are the addresses of the server itself.
+// listen are the addresses of the server itself; upstreams may be nil.
 func startAdmin(where string, listen []endpoint, source stats.Source, title string,
-	errs *log.Logger) (*adminServer, error) {
+	upstreams func() []proxy.UpstreamStatus, errs *log.Logger) (*adminServer, error) {
 	if where == "" {
 		return nil, nil
 	}
@@ -62,7 +63,8 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 256,
 		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
-			Ready: a.ready, Hosts: adminHosts(e), Metrics: metrics.Handler(source, nil)})}
+			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams,
+			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams})})}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
 	}

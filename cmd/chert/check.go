@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
@@ -42,7 +43,8 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
   FILE:LINE:COLUMN: the mistake
 
 Only the file and the folders that it names are opened: neither an address nor
-the store of rate limits. Certificates that expire soon or are not for their hosts
+the store of rate limits. Names of upstream servers are looked up, for 3 s at
+most, and a warning says which have no address. Certificates that expire soon or are not for their hosts
 are a warning on stderr, as is what is permitted and probably not meant. Exit
 codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
 
@@ -51,6 +53,7 @@ prints the site, the route, each step with its result, and the response. The
 limits of the rate, and certificates of clients, are not looked at.`
 
 const checkExample = `  chert check /etc/chert.toml && kill -HUP $(pidof chert)
+  chert check new.toml --against /etc/chert.toml
   chert check /etc/chert.toml --explain https://example.com/a/b --from 192.0.2.1
   chert check /etc/chert.toml --explain https://example.com/ --header 'Authorization: Basic YTpi'`
 
@@ -79,6 +82,9 @@ func newCheckCmd() *cobra.Command {
 					return fmt.Errorf("--%s is for a request that --explain describes", name)
 				}
 			}
+			if o.against != "" && o.target != "" {
+				return errors.New("--against and --explain contradict each other; leave one out")
+			}
 			return check(args[0], &o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -87,6 +93,8 @@ func newCheckCmd() *cobra.Command {
 	f.StringArrayVar(&o.fields, "header", nil, "a `field` of that request, \"NAME: VALUE\"; may be repeated")
 	f.StringVar(&o.method, "method", http.MethodGet, "the `method` of that request")
 	f.StringVar(&o.from, "from", "127.0.0.1", "the `address` it comes from, or \"unix\"")
+	f.StringVar(&o.against, "against", "", "tell which share of the keys of upstreams with a hash move\nfrom the "+
+		"servers of this `file`, an older one")
 	f.StringVar(&o.at, "at", "", "the `address` it comes to, as in listen; for one with trusted_proxies of its own")
 	return cmd
 }
@@ -100,20 +108,28 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 	}
 	cfg, err := config.Load(file, configChecks)
 	if err == nil {
+		discard := slog.New(slog.DiscardHandler)
+		pool := &upstreamPool{errs: discard}
+		defer pool.close()
+		var up *upstreams
 		var all *sites
 		if err = checkExposed(cfg, cfg.ACME.Storage); err == nil {
-			limits := limiter{store: ratelimit.NewMemory(nil)}
-			all, err = buildSites(cfg, nil, limits, nil, slog.New(slog.DiscardHandler), nil)
+			if up, _, err = pool.open(unchecked(cfg), config.Proxies{}); err == nil {
+				all, err = buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, up, discard, nil)
+			}
 		}
 		if err == nil {
 			all.close()
-			for _, text := range append(fileWarnings(cfg), doubts(cfg)...) {
+			for _, text := range slices.Concat(fileWarnings(cfg), doubts(cfg), unresolved(cfg)) {
 				fmt.Fprintf(stderr, "%s: warning: %s\n", file, text)
 			}
 			if o.target != "" {
 				return explain(cfg, o, stdout)
 			}
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
+			if o.against != "" {
+				return compare(pool, up, o.against, stdout, stderr)
+			}
 			return nil
 		}
 		err = fmt.Errorf("%s: %w", file, err)

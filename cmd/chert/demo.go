@@ -103,7 +103,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
-	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", errs); err != nil {
+	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", nil, errs); err != nil {
 		return err
 	}
 	defer s.admin.close()

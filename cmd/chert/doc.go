@@ -1,7 +1,8 @@
-// Command chert serves folders and a demonstration over HTTP, and makes certificates:
+// Command chert serves folders over HTTP, forwards requests to other servers, and makes certificates:
 //
 //	chert serve DIR
 //	chert serve --config FILE
+//	chert proxy ADDR...
 //	chert check FILE
 //	chert hash-password
 //	chert cert NAME...
@@ -17,6 +18,7 @@
 //
 //	chert.Server -> front (counts, logs, has the current generation) -> sites (by host) -> static.Handler
 //	                                      of a site with routes: -> router.Router -> access, authentication -> action
+//	                                      that forwards: -> forwarder -> proxy.Handler, with the process's proxy.Pool
 //
 // Each of them is a direct.Handler. A reload builds a new generation, that is sites and everything below, and front
 // replaces the old one with it, which is closed when its last request is done.

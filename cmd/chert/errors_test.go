@@ -105,7 +105,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"demo", "--cert", "x"}, `chert: unknown flag: --cert: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them; see "chert demo --help"`},
 		{[]string{"serve", "--certificate", "x"}, `chert: unknown flag: --certificate: chert serve has --tls-cert with --tls-key, --tls-self and --tls-auto; docs/tls.md describes them` + seeServe},
 		{[]string{"serve", "--port", "8080"}, `chert: unknown flag: --port: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
-		{[]string{"serve", "--Proxy", "http://x"}, `chert: unknown flag: --Proxy: chert serve is no reverse proxy yet: put one in front (docs/proxy.md), or write a program with net/http/httputil.ReverseProxy as a handler (docs/library.md)` + seeServe},
+		{[]string{"serve", "--Proxy", "http://x"}, `chert: unknown flag: --Proxy: "chert proxy ADDR" forwards requests; the sites of --config have proxy` + seeServe},
 		{[]string{"serve", "--browse"}, `chert: unknown flag: --browse: folders without an index are listed; --no-listing turns that off` + seeServe},
 		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
 		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},

@@ -27,6 +27,8 @@ type explainOptions struct {
 	from   string
 	at     string
 	fields []string
+
+	against string // not of --explain: the file of --against
 }
 
 // request makes the request that the flags describe.
@@ -96,7 +98,10 @@ func parsePeer(s string) (string, error) {
 
 // trace is what happens to one request: a line for each step. The handlers that buildSites
 // makes with it are those that serve, with a note before and after each.
-type trace struct{ lines [][2]string }
+type trace struct {
+	lines     [][2]string
+	forwarded bool // the response would be an upstream's
+}
 
 func (t *trace) add(what, result string) { t.lines = append(t.lines, [2]string{what, result}) }
 
@@ -163,7 +168,8 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		return err
 	}
 	t := new(trace)
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), t)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil,
+		slog.New(slog.DiscardHandler), t)
 	if err != nil {
 		return err
 	}
@@ -181,7 +187,11 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 		}
 	}, all}, proxies, false).ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
-	t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
+	if t.forwarded {
+		t.add("response", "that of the upstream")
+	} else {
+		t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
+	}
 	names := make([]string, 0, len(w.header))
 	for name := range w.header {
 		names = append(names, name)

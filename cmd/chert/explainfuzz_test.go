@@ -70,7 +70,7 @@ func FuzzExplain(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

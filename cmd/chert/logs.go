@@ -20,6 +20,7 @@ type logs struct {
 	plain *middleware.AccessLog // the same for plain HTTP beside TLS
 	ids   bool                  // some requests have ids
 	all   bool                  // all of them have
+	file  config.Log            // that of top
 
 	made  map[*config.Log]*middleware.AccessLog // nil for no lines
 	files []*logFile
@@ -39,7 +40,7 @@ func (s *server) openLogs(up *setup, cfg *config.Config) error {
 	if up.tls != nil {
 		port = 443
 	}
-	l := &logs{made: make(map[*config.Log]*middleware.AccessLog), pool: s.files, all: top.RequestID}
+	l := &logs{made: make(map[*config.Log]*middleware.AccessLog), pool: s.files, all: top.RequestID, file: top}
 	l.ids = l.all
 	var err error
 	if l.top, err = s.openLog(l, &top, port); err == nil {
@@ -119,6 +120,18 @@ func (l *logs) of(spec *config.Log) (all []func(http.Handler) http.Handler) {
 		return l.id(spec)
 	}
 	return append([]func(http.Handler) http.Handler{orNone(access).Override}, l.id(spec)...)
+}
+
+// showsUpstreams reports whether the lines of a log, nil for the file's, have what is known of upstreams.
+func (l *logs) showsUpstreams(spec *config.Log) bool {
+	switch {
+	case l == nil:
+		return false
+	case spec == nil:
+		spec = &l.file
+	}
+	f := logFormat(spec.Format)
+	return (f == logText || f == logJSON) && (spec.Fields == nil || slices.Contains(spec.Fields, "added"))
 }
 
 // id returns what gives ids to the requests of a log, if nothing outside does.

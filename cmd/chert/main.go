@@ -58,9 +58,8 @@ func newRootCmd() *cobra.Command {
 	// would keep the exported methods of every type.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
-	root.AddCommand(newServeCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(), newDemoCmd(),
-		newUpgradeCmd(),
-		newAdaptCmd(), newVersionCmd())
+	root.AddCommand(newServeCmd(), newProxyCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(),
+		newUpgradeCmd(), newDemoCmd(), newAdaptCmd(), newVersionCmd())
 	return root
 }
 

@@ -65,6 +65,17 @@ func (p *proxied) some() bool {
 	return some
 }
 
+// believed returns the proxies whose X-Forwarded-* fields a request may keep that has no X-Forwarded-For: those of
+// the file, if they are the same on all addresses. What has one is decided where the client's address is set.
+func (p *proxied) believed() config.Proxies {
+	for i := range p.all {
+		if p.all[i].proxies != nil {
+			return config.Proxies{}
+		}
+	}
+	return p.file
+}
+
 // headers is chert.Server.ProxyProtocol.
 func (p *proxied) headers(l net.Listener, peer netip.Addr) bool {
 	for i := range p.all {

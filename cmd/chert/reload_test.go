@@ -171,7 +171,7 @@ func TestWrongConfigChangesNothing(t *testing.T) {
 	c := newClient(t, "")
 	for _, wrong := range []struct{ text, want string }{
 		{"[[site]]\n", `FILE:1:3: [[site]] has no hosts; "*" stands for all that no other site is for` + "\n" +
-			`FILE:1:3: [[site]] has no root, the folder to serve, and no [[site.route]]` + "\n"},
+			`FILE:1:3: [[site]] has no root, the folder to serve, no proxy and no [[site.route]]` + "\n"},
 		{"[[site]\n", "FILE:1:"},
 		{good + "nonsense = 1\n", `FILE:4:1: unknown key "nonsense" in [[site]]` + "\n"},
 	} {
@@ -201,7 +201,7 @@ func TestWrongConfigAtStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "c.toml")
 	write(t, file, "[[site]]\nhosts = ['*']\n")
-	oneLine(t, exitFailure, file+":1:3: [[site]] has no root, the folder to serve, and no [[site.route]]\nchert: 1 error, so nothing is served", "serve", "-c", file)
+	oneLine(t, exitFailure, file+":1:3: [[site]] has no root, the folder to serve, no proxy and no [[site.route]]\nchert: 1 error, so nothing is served", "serve", "-c", file)
 }
 
 // A download that began before a reload continues to its end.

@@ -22,6 +22,13 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	if err != nil {
 		return nil, err
 	}
+	if len(site.Routes) == 0 && site.Proxy != nil {
+		h, err := s.proxied("/", site.Proxy, site.Policy, nil)
+		if err != nil {
+			return nil, err
+		}
+		return around(h).(direct.Handler), nil
+	}
 	if len(site.Routes) == 0 {
 		h, err := s.folder(rootFolder{site.Root, site.Options, site.Rewrite, nil}, errs)
 		if err != nil {
@@ -67,6 +74,13 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 	}
 	own = func(h http.Handler) http.Handler {
 		return s.trace.note("route", "none", around(h).(direct.Handler))
+	}
+	if site.Proxy != nil {
+		h, err := s.proxied("/", site.Proxy, site.Policy, site.Routes)
+		if err != nil {
+			return nil, err
+		}
+		r.Handle("/", h)
 	}
 	if site.Root != "" {
 		not := reservedIn("/", site.Policy, site.Routes)
@@ -172,6 +186,11 @@ func (s *sites) route(r *router.Router, route *config.Route, all []config.Route,
 			return err
 		}
 		h = s.trace.note("root", route.Root, inFolder{files})
+	case route.Proxy != nil:
+		var err error
+		if h, err = s.proxied(route.Path, route.Proxy, route.Policy, all); err != nil {
+			return err
+		}
 	case route.Respond != nil && len(route.Respond.Wire().Body()) > 0:
 		h = s.trace.note("respond", strconv.Itoa(route.Respond.Wire().Status()),
 			middleware.OwnErrors(route.Respond).(direct.Handler))
@@ -191,10 +210,27 @@ func (s *sites) route(r *router.Router, route *config.Route, all []config.Route,
 	return nil
 }
 
+// proxied returns what forwards the requests of a path.
+func (s *sites) proxied(path string, p *config.Proxy, policy config.Policy, routes []config.Route) (direct.Handler,
+	error) {
+	var h direct.Handler
+	var err error
+	if s.trace != nil {
+		h, err = s.trace.forward(p)
+	} else {
+		h, err = s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
+	}
+	if err == nil && len(reservedIn(path, policy, routes)) > 0 {
+		h = inFolder{h} // an upstream may decode a path before it looks at it, too
+	}
+	return h, err
+}
+
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a
 // folder resolves it as a whole: "/x%2f..%2fadmin/f" and "/%2e/admin/f" are not in
 // "/admin/{path...}", but would be the file admin/f, without what protects that route. No
-// file has such a name, so they are not found.
+// file has such a name, so they are not found. The same is true of an upstream that is beside
+// routes with other protection.
 //
 // On the fast path there are no such paths: the router leaves those with a percent sign,
 // and unclean ones, to the ordinary path.

@@ -637,7 +637,7 @@ func matches(pattern, raw string) (rank string, ok bool) {
 // openSites opens the sites of a configuration.
 func openSites(t testing.TB, cfg *config.Config) *sites {
 	t.Helper()
-	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
+	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

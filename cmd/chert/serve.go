@@ -13,13 +13,22 @@ import (
 type serveOptions struct {
 	runFlags
 	dir     string
-	config  string // if "", dir is served
+	config  string        // if "", dir is served, or forward
+	forward *config.Proxy // of "chert proxy"; nil otherwise
 	files   fileFlags
 	tls     tlsFlags
 	rates   rateFlags
 	conns   connFlags
 	proxies proxiesFlag
 	given   func(flag string) bool
+}
+
+// title is what the admin page begins with.
+func (o *serveOptions) title(what string) string {
+	if o.forward != nil {
+		return "chert proxy: " + showUpstream(o.forward.Upstream)
+	}
+	return "chert serve " + what
 }
 
 // check checks the flags together. args are the remaining arguments.

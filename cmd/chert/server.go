@@ -25,6 +25,7 @@ import (
 	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
 )
@@ -47,9 +48,11 @@ type server struct {
 	upgrade atomic.Pointer[http.Handler]
 	proxied atomic.Pointer[proxied] // of the current generation
 	tokens  verifiers
-	adminAt string        // from the start
-	acme    *acme.Manager // from the first configuration that needs it
-	acmeFor acme.Options  // of acme
+	pool    upstreamPool
+	forward atomic.Pointer[upstreams] // of the current generation
+	adminAt string                    // from the start
+	acme    *acme.Manager             // from the first configuration that needs it
+	acmeFor acme.Options              // of acme
 }
 
 // setup is what a reload replaces.
@@ -69,6 +72,7 @@ type setup struct {
 	proxied *proxied
 	pages   map[int]*middleware.ErrorPage // of errors, of the whole file
 	shown   shown
+	forward *upstreams
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -83,7 +87,8 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.logger = slog.New(&s.errsTo)
-	s.tokens.errs = s.logger
+	s.tokens.errs, s.pool.errs = s.logger, s.logger
+	defer s.pool.close()
 	defer s.log.Close()
 	s.files = newLogFiles(s.errs)
 	defer s.files.close()
@@ -145,7 +150,8 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	}
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
-	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, "chert serve "+first.what, s.errs); err != nil {
+	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title(first.what),
+		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, s.errs); err != nil {
 		return err
 	}
 	defer s.admin.close()
@@ -182,6 +188,9 @@ func (s *server) load() (*setup, error) {
 	o := s.o
 	up := &setup{timeout: o.shutdownTimeout, admin: o.admin.text}
 	up.listen, up.chosen = o.addresses()
+	if o.forward != nil {
+		return s.loadForward(up)
+	}
 	if o.config == "" {
 		cfg := o.tls.config()
 		cfg.Sites[0].Root, cfg.Sites[0].Options.Dotfiles = o.dir, o.files.dotfiles
@@ -234,7 +243,7 @@ func (s *server) load() (*setup, error) {
 		limits.close()
 		return nil, err
 	}
-	all, err := buildSites(cfg, up.logs, limits, &s.tokens, s.logger, nil)
+	all, err := s.build(up, cfg, limits)
 	if err != nil {
 		limits.close()
 		up.logs.close()
@@ -255,6 +264,29 @@ func (s *server) load() (*setup, error) {
 	return up, nil
 }
 
+// build makes the sites of cfg, and what they forward to.
+func (s *server) build(up *setup, cfg *config.Config, limits limiter) (*sites, error) {
+	forward, release, err := s.pool.open(cfg, newProxied(up.listen, s.trusted(cfg)).believed())
+	if err != nil {
+		return nil, err
+	}
+	all, err := buildSites(cfg, up.logs, limits, &s.tokens, forward, s.logger, nil)
+	if err != nil {
+		forward.close()
+		return nil, err
+	}
+	up.forward, all.release = forward, append(all.release, release)
+	return all, nil
+}
+
+// trusted returns the proxies in front that are trusted on addresses without a list of their own.
+func (s *server) trusted(cfg *config.Config) config.Proxies {
+	if s.o.given("trusted-proxy") {
+		return s.o.proxies.Proxies
+	}
+	return cfg.Proxies
+}
+
 // limits makes the limiter of a configuration, in which the command line overrides the limits of all sites.
 func (s *server) limits(cfg *config.Config) (limiter, error) {
 	var err error
@@ -268,12 +300,8 @@ func (s *server) limits(cfg *config.Config) (limiter, error) {
 // limits are closed.
 func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.Handler,
 	files ...*static.Handler) error {
-	proxies := cfg.Proxies
-	if s.o.given("trusted-proxy") {
-		proxies = s.o.proxies.Proxies
-	}
 	up.times = cfg.Timeouts
-	up.proxied = newProxied(up.listen, proxies)
+	up.proxied = newProxied(up.listen, s.trusted(cfg))
 	up.conns = s.o.conns.over(cfg, up.proxied.some())
 	if up.tls.guarded() {
 		h = guard{up.tls, h}
@@ -312,7 +340,10 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 	if file == "" {
 		file = s.o.dir
 	}
-	up.shown = setupOf(showFolder(file), up, cfg)
+	if file != "" {
+		file = showFolder(file)
+	}
+	up.shown = setupOf(file, up, cfg)
 	return nil
 }
 
@@ -329,6 +360,9 @@ func (s *server) use(up *setup) {
 			func(err error) { s.errs.Printf("%v; the certificate from before stays in use", err) })
 	}
 	s.front.replace(up.gen)
+	for _, text := range moves(s.forward.Swap(up.forward), up.forward) {
+		s.logger.Info("reload: " + text)
+	}
 }
 
 // reloadAll replaces the setup by the current file or folder. After an error nothing has changed.

@@ -27,6 +27,9 @@ func setupOf(file string, up *setup, cfg *config.Config) shown {
 		if site.Root != "" {
 			what = append(what, showFolder(site.Root))
 		}
+		if site.Proxy != nil {
+			what = append(what, "forwards to "+site.Proxy.Upstream.Options.Name)
+		}
 		if n := len(site.Routes); n > 0 {
 			what = append(what, plural(n, "route"))
 		}

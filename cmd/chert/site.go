@@ -36,7 +36,9 @@ type sites struct {
 	files  []*static.Handler
 	limits limiter // of its sites; it is not closed by them
 	trace  *trace  // nil but for --explain
-	logs   *logs
+	// forward has the upstreams; nil for --explain.
+	forward *upstreams
+	logs    *logs
 	// tokens makes what verifies tokens, nil for a check, and release ends their use.
 	tokens  *verifiers
 	release []func()
@@ -50,10 +52,10 @@ func newSites(l *logs) *sites {
 
 // buildSites opens the folders of all sites or of none. Their handlers note in t what they
 // do, if that is not nil.
-func buildSites(cfg *config.Config, l *logs, limits limiter, tokens *verifiers, errs *slog.Logger, t *trace) (
-	*sites, error) {
+func buildSites(cfg *config.Config, l *logs, limits limiter, tokens *verifiers, up *upstreams, errs *slog.Logger,
+	t *trace) (*sites, error) {
 	s := newSites(l)
-	s.limits, s.tokens, s.trace = limits, tokens, t
+	s.limits, s.tokens, s.forward, s.trace = limits, tokens, up, t
 	for _, site := range cfg.Sites {
 		h, err := s.open(site, errs)
 		if err != nil {

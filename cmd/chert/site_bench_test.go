@@ -28,7 +28,7 @@ func BenchmarkReload(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, slog.New(slog.DiscardHandler), nil)
+		all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

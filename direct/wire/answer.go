@@ -39,7 +39,8 @@ func (x *Exchange) Reset(r Request) {
 	}
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
-	x.watcher, x.limit = nil, 0
+	x.watcher, x.limit, x.plan, x.elsewhere = nil, 0, nil, false
+	empty(&x.edits)
 	if x.moved {
 		x.server, x.moved = remote{}, false
 	}
@@ -75,9 +76,14 @@ type Answer struct {
 
 // WriteLimit returns how long it may take to send the response, where a server has the
 // limit d; 0 for no limit.
-func (a *Answer) WriteLimit(d time.Duration) time.Duration {
-	if a.limit > 0 {
-		return a.limit
+func (a *Answer) WriteLimit(d time.Duration) time.Duration { return limitOr(a.limit, d) }
+
+// WriteLimit is that of an answer, for a response that comes later. For servers.
+func (x *Exchange) WriteLimit(d time.Duration) time.Duration { return limitOr(x.limit, d) }
+
+func limitOr(limit, d time.Duration) time.Duration {
+	if limit > 0 {
+		return limit
 	}
 	return max(d, 0)
 }
@@ -265,7 +271,7 @@ func (r *Response) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mustBeWhole(req.Method)
 	h := w.Header()
 	for _, f := range r.fields {
-		if !isList(f.Name) {
+		if !IsList(f.Name) {
 			delete(h, f.Name) // as in addKept
 		}
 	}

@@ -37,7 +37,7 @@ func TestResetForgets(t *testing.T) {
 	x := Exchange{
 		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, PeerIP: "r", LocalAddr: &net.TCPAddr{}},
 		pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true, limit: 1,
+		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true, limit: 1, plan: 1, elsewhere: true,
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))
@@ -45,20 +45,21 @@ func TestResetForgets(t *testing.T) {
 	x.Keep(NewName("C"), "d")
 	x.SetValue("k", "v")
 	x.WriteString("body")
+	x.Later(func(*Exchange) {})
 	for v, i := reflect.ValueOf(x), 0; i < v.NumField(); i++ {
 		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "digits" { // digits has no meaning by itself
 			t.Fatalf("%s is new: the test must set it", name)
 		}
 	}
-	values, fields, kept, own := x.values, x.fields, x.outer.kept, x.outer.values
+	values, fields, kept, own, edits := x.values, x.fields, x.outer.kept, x.outer.values, x.edits
 	x.Reset(Request{})
-	if values[0].name != "" || values[0].value != nil || fields[0] != (Field{}) || kept[0] != (Field{}) || own[0] != (value{}) {
+	if values[0].name != "" || values[0].value != nil || fields[0] != (Field{}) || kept[0] != (Field{}) || own[0] != (value{}) || edits[0] != nil {
 		t.Error("something is kept alive")
 	}
-	if len(x.values)+len(x.fields)+len(x.body)+len(x.outer.kept)+len(x.outer.values) > 0 {
+	if len(x.values)+len(x.fields)+len(x.body)+len(x.outer.kept)+len(x.outer.values)+len(x.edits) > 0 {
 		t.Error("something is left")
 	}
-	x.values, x.fields, x.body, x.outer.kept, x.outer.values = nil, nil, nil, nil, nil
+	x.values, x.fields, x.body, x.outer.kept, x.outer.values, x.edits = nil, nil, nil, nil, nil, nil
 	if !reflect.ValueOf(x).IsZero() {
 		t.Errorf("left: %+v", x)
 	}

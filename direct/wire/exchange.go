@@ -26,6 +26,8 @@ type Request struct {
 	LocalAddr  net.Addr // that the client connected to; nil if the server does not tell
 	TLS        bool     // the connection is encrypted
 	Fields     Fields
+	// Forwards: the server can forward the request to another one; see Exchange.Forward.
+	Forwards bool
 	// Time is when the server began to handle the request, by Clock; 0 if it is
 	// not set. See Exchange.Now.
 	Time time.Duration
@@ -68,6 +70,10 @@ type Exchange struct {
 	// watcher is notified of the delivery; it may be nil.
 	watcher Watcher
 	limit   time.Duration // of LimitWrite
+	plan    any           // of Forward
+	edits   []func(x *Exchange)
+	// elsewhere: the response is another server's.
+	elsewhere bool
 }
 
 // A pathValue is the value of one wildcard of the pattern.
@@ -146,6 +152,45 @@ type remote struct {
 // TLS reports whether the connection is encrypted, as http.Request's TLS does. A proxy in front may have ended
 // the client's TLS.
 func (x *Exchange) TLS() bool { return x.req.TLS }
+
+// Forward leaves the response to another server, as plan says, and reports whether the server
+// that handles the exchange can do that. If so, the handler returns true and has no other
+// response. It is for package proxy, whose plan it is.
+func (x *Exchange) Forward(plan any) bool {
+	if !x.req.Forwards {
+		return false
+	}
+	x.plan = plan
+	return true
+}
+
+// Forwards reports whether Forward can be used.
+func (x *Exchange) Forwards() bool { return x.req.Forwards }
+
+// KeepHere makes Forwards report false, for middleware that needs to see the response.
+func (x *Exchange) KeepHere() { x.req.Forwards = false }
+
+// Later has edit called with the response that another server sends, or with that which says
+// why there is none, if the handler has called Forward. Until then the exchange has no
+// response to edit. edit must not block; see Elsewhere. For middleware.
+func (x *Exchange) Later(edit func(x *Exchange)) { x.edits = append(x.edits, edit) }
+
+// TakeLater removes and returns what Later was called with, in that order. For servers.
+func (x *Exchange) TakeLater() []func(x *Exchange) {
+	e := x.edits
+	x.edits = nil
+	return e
+}
+
+// Elsewhere reports whether the response, which an edit of Later sees, is another server's: it
+// has no body here, and keeps its status.
+func (x *Exchange) Elsewhere() bool { return x.elsewhere }
+
+// SetElsewhere sets that. For servers.
+func (x *Exchange) SetElsewhere() { x.elsewhere = true }
+
+// Plan returns what Forward was given, nil if it has not been called. For servers.
+func (x *Exchange) Plan() any { return x.plan }
 
 // Time returns when the server began to handle the request, by Clock, or 0 if
 // it is not set. See Now.

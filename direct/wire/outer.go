@@ -30,6 +30,13 @@ func (x *Exchange) Keep(name Name, value string) {
 // HasKept reports whether Keep has added fields.
 func (x *Exchange) HasKept() bool { return len(x.outer.kept) > 0 }
 
+// TakeKept removes and returns the fields that Keep has added. For servers.
+func (x *Exchange) TakeKept() []Field {
+	k := x.outer.kept
+	x.outer.kept = nil
+	return k
+}
+
 // A Name is a field name that may be set, in canonical form.
 type Name struct{ canonical string }
 
@@ -136,9 +143,9 @@ func (x *Exchange) ResponseFields(yield func(f Field) bool) {
 	}
 }
 
-// isList reports whether a field of a Response is added to a kept one instead
-// of replacing it.
-func isList(name string) bool { return name == "Vary" || name == "Set-Cookie" }
+// IsList reports whether a field of a Response is added to a kept one instead
+// of replacing it. For servers.
+func IsList(name string) bool { return name == "Vary" || name == "Set-Cookie" }
 
 // addKept adds the kept fields to those of a Response.
 func (x *Exchange) addKept(a *Answer) {
@@ -152,7 +159,7 @@ func (x *Exchange) addKept(a *Answer) {
 		if a.Status == http.StatusNotModified && f.Name == "Content-Type" {
 			continue // as complete has it
 		}
-		if isList(f.Name) || !slices.ContainsFunc(a.Fields, has) {
+		if IsList(f.Name) || !slices.ContainsFunc(a.Fields, has) {
 			x.fields = append(x.fields, f)
 			a.HasDate = a.HasDate || isDate(f)
 		}

@@ -3,8 +3,11 @@ package sites
 import (
 	"bufio"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +46,9 @@ func fresh(t *testing.T, name string) (s *server, dir string) {
 	t.Helper()
 	s = &server{plain: freeAddr(t), tls: freeAddr(t)}
 	dir = t.TempDir()
-	copyTo(t, dir, strings.NewReplacer(`":80"`, `"`+s.plain+`"`, `":443"`, `"`+s.tls+`"`,
+	apps := [2]string{app(t, "first"), app(t, "second")}
+	copyTo(t, dir, strings.NewReplacer("127.0.0.1:9000", apps[0], "127.0.0.1:9001", apps[1], "127.0.0.1:9009", freeAddr(t),
+		`":80"`, `"`+s.plain+`"`, `":443"`, `"`+s.tls+`"`,
 		"listen 80", "listen "+s.plain, "listen 443", "listen "+s.tls))
 	dir = filepath.Join(dir, name)
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
@@ -58,6 +63,31 @@ func fresh(t *testing.T, name string) (s *server, dir string) {
 		}
 	}
 	return s, dir
+}
+
+// app is an application that configurations forward to. It answers with its name and what it has received,
+// and echoes after an upgrade.
+func app(t *testing.T, name string) (addr string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Upgrade") != "":
+			c, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+			io.Copy(c, rw)
+		case strings.HasSuffix(r.URL.Path, "/missing"):
+			http.Error(w, "none of the "+name, http.StatusNotFound)
+		default:
+			fmt.Fprintf(w, "%s: %s %s %s|%s|%s|%s\n", name, r.Method, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-For"),
+				r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Api"))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
 }
 
 func freeAddr(t *testing.T) string {

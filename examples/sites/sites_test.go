@@ -145,6 +145,22 @@ var sites = []struct {
 		{host: "wiki.example.com", target: "/", fields: []string{"Cookie: session=bad"}, status: 401},
 		{host: "wiki.example.com", target: "/healthz", status: 200, body: "ok\n"},
 	}},
+	{"proxy", []request{
+		{host: "example.com", target: "/a%20b?c=d%26e", status: 200, body: "first: GET /a%20b?c=d%26e example.com|127.0.0.1|http|\n"},
+		{host: "example.com", target: "/", method: "POST", status: 200, body: "first: POST / example.com|127.0.0.1|http|\n"},
+		{host: "example.com", target: "/", fields: []string{"X-Forwarded-For: 192.0.2.1"}, status: 200, body: "first: GET / example.com|127.0.0.1|http|\n"},
+		{host: "example.com", target: "/api/users?q", status: 200, body: "second: GET /users?q example.com|127.0.0.1|http|v1\n"},
+		{host: "example.com", target: "/assets/app-5f3a9c.css", status: 200, body: style},
+		{host: "example.com", target: "/missing", status: 404, body: "none of the first\n"},
+		{host: "example.com", target: "/beta/x", status: 502, body: page},
+	}},
+	{"websocket", []request{
+		{host: "chat.example.com", target: "/", status: 200, body: front},
+		{host: "chat.example.com", target: "/ws/x", status: 200, body: "first: GET /ws/x chat.example.com|127.0.0.1|http|\n", nginx: 200},
+	}},
+	{"hash", []request{
+		{host: "example.com", target: "/missing", fields: []string{"Cookie: session=a"}, status: 404},
+	}},
 }
 
 func TestSites(t *testing.T) {

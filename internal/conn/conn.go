@@ -65,7 +65,7 @@ var _ Link = (*Conn)(nil)
 // copied.
 type Shared struct {
 	Limits Limits
-	Gate   *loop.Gate
+	Gate   *loop.Gate // nil for connections that the server opens
 
 	switching sync.Mutex  // see Conn.sessionOf and layerOf
 	layered   atomic.Bool // there has been a SetLayer
@@ -74,11 +74,13 @@ type Shared struct {
 type phase uint8
 
 const (
-	reading   phase = iota
-	waiting         // for a slot
-	paused          // until the queue has room: neither reads nor calls Data
-	ending          // sends what is queued, then ends as how says
-	lingering       // has sent FIN, discards what comes
+	reading    phase = iota
+	waiting          // for a slot
+	paused           // until the queue has room: neither reads nor calls Data
+	awaiting         // until Resume: the same
+	connecting       // until the socket is connected
+	ending           // sends what is queued, then ends as how says
+	lingering        // has sent FIN, discards what comes
 	closed
 )
 
@@ -223,6 +225,8 @@ func (c *Conn) proceed() (mine bool) {
 		if c.discard(); c.phase == closed {
 			return true
 		}
+	case connecting:
+		return c.connected()
 	case closed:
 		return true
 	}
@@ -394,6 +398,11 @@ func (c *Conn) act(next Next) (goOn bool) {
 		} else {
 			c.loop.Requeue(c.handle)
 		}
+	case Await:
+		if c.phase = awaiting; stalled {
+			c.awaitPeer(q)
+		}
+		c.arm()
 	case Wait:
 		if c.phase = waiting; c.acquired {
 			c.loop.Requeue(c.handle)

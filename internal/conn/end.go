@@ -194,12 +194,14 @@ func (c *Conn) leave(hijacked bool) {
 	c.dropBuffers() // before: another goroutine may be at the queue
 	c.loop.Poller().CloseFD(int(c.fd))
 	c.loop.Tally.Add(true, tally.Closes, 1)
-	c.loop.Tally.Add(true, tally.Closed, 1)
-	counted := ""
-	if c.shared.Gate.PerAddr() {
-		counted = c.Peer().RemoteAddr
+	if g := c.shared.Gate; g != nil {
+		c.loop.Tally.Add(true, tally.Closed, 1)
+		counted := ""
+		if g.PerAddr() {
+			counted = c.Peer().RemoteAddr
+		}
+		g.Leave(counted)
 	}
-	c.shared.Gate.Leave(counted)
 	c.session.Closed(hijacked)
 }
 

@@ -26,9 +26,8 @@ var policy = []rule{
 	{pkg: "internal/peer"},
 	// What a reverse proxy knows of its upstreams, without sockets: why something failed, counts of
 	// the last seconds, what may be tried again, the health of servers.
-	{pkg: "internal/reason"},
 	{pkg: "internal/window"},
-	{pkg: "internal/retry", may: "internal/reason internal/window"},
+	{pkg: "internal/reason"},
 	{pkg: "internal/health", may: "internal/reason internal/window"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
@@ -52,7 +51,6 @@ var policy = []rule{
 	{pkg: "internal/http1"},
 	{pkg: "internal/http2"},
 	// What a gateway makes of a parsed head before it sends it on.
-	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/wsframe"},
 	{pkg: "internal/proxyproto"},
 	// Only for users of packages websocket and eventstream, since it needs another module.
@@ -79,8 +77,12 @@ var policy = []rule{
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
-	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view"},
-	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched"},
+	{pkg: "internal/retry", may: "internal/reason internal/window"},
+	{pkg: "internal/forward", may: "internal/http1"},
+	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
+	{pkg: "internal/outbound", may: "direct internal/sys internal/poll internal/buf internal/loop internal/conn internal/http1 internal/forward internal/reason internal/retry internal/origin"},
+	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view internal/buf internal/forward internal/reason internal/outbound"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched internal/http1 internal/forward internal/reason internal/outbound"},
 
 	// What a server knows of itself.
 	{pkg: "internal/observe", may: "direct/wire internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream " +
@@ -112,6 +114,8 @@ var policy = []rule{
 	// How everything that refuses requests finds the hook for refusals,
 	// including ratelimit, which does not depend on middleware.
 	{pkg: "internal/refusal", may: "direct direct/wire"},
+	// The address of a proxy in front, which middleware replaces and proxy needs.
+	{pkg: "internal/lastproxy"},
 	// The name of the authenticated client: filter sets it, the rest of middleware
 	// and its users read it.
 	{pkg: "internal/user"},
@@ -123,7 +127,7 @@ var policy = []rule{
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
-	{pkg: "middleware", may: "direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
+	{pkg: "middleware", may: "internal/lastproxy direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt golang.org/x/crypto/argon2"},
 	{pkg: "middleware/forwardauth", may: "direct direct/wire filter middleware/internal/wrap"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
@@ -131,17 +135,19 @@ var policy = []rule{
 	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
+	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
-	// server.
+	// server. Of proxy it knows the status, which is a value.
 	{pkg: "internal/interval", may: "stats"},
-	{pkg: "admin", may: "stats internal/interval"},
+	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
 	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
-	// Of the server it knows what it has counted, and no more.
-	{pkg: "metrics", may: "stats", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
+	// Of the server it knows what it has counted, and no more; of a proxy too.
+	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
 
 	// Above the root.
 	{pkg: "internal/sim/mutants"},

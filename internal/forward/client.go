@@ -15,8 +15,18 @@ func (m *request) client() {
 		if m.Proto != "" && !m.has(http1.FieldXForwardedProto) {
 			m.dst = append(append(append(m.dst, "X-Forwarded-Proto: "...), m.Proto...), "\r\n"...)
 		}
+		if len(m.Port) > 0 && !m.hasName(xForwardedPort) {
+			m.dst = appendLine(m.dst, xForwardedPort, m.Port)
+		}
+		if len(m.Prefix) > 0 {
+			m.prefix()
+		}
 	}
-	if m.RealIP {
+	switch {
+	case !m.RealIP:
+	case len(m.Client) > 0:
+		m.unlessReceived(http1.FieldXRealIP, m.Client)
+	case !m.Trusted:
 		m.unlessReceived(http1.FieldXRealIP, m.Peer)
 	}
 	if m.Forwarded {
@@ -35,6 +45,39 @@ func (m *request) has(id http1.FieldID) bool {
 		}
 	}
 	return false
+}
+
+const xForwardedPort, xForwardedPrefix = "X-Forwarded-Port", "X-Forwarded-Prefix"
+
+// hasName is has for a field without an ID.
+func (m *request) hasName(name string) bool {
+	if !m.Trusted {
+		return false
+	}
+	for i := range m.r.Fields {
+		if f := &m.r.Fields[i]; f.ID == http1.FieldUnknown && http1.FoldEqual(f.Name.Bytes(m.head), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// joinsPrefix reports whether received X-Forwarded-Prefix fields are joined with this
+// server's, so that there is one.
+func (m *request) joinsPrefix() bool { return m.XForwarded && len(m.Prefix) > 0 }
+
+// prefix writes one X-Forwarded-Prefix: the prefixes that were cut off, the first one first.
+func (m *request) prefix() {
+	m.dst = append(m.dst, "X-Forwarded-Prefix: "...)
+	if m.Trusted {
+		for i := range m.r.Fields {
+			f := &m.r.Fields[i]
+			if f.ID == http1.FieldUnknown && http1.FoldEqual(f.Name.Bytes(m.head), xForwardedPrefix) {
+				m.dst = append(append(m.dst, f.Value.Bytes(m.head)...), ", "...)
+			}
+		}
+	}
+	m.dst = append(append(m.dst, m.Prefix...), "\r\n"...)
 }
 
 func (m *request) unlessReceived(id http1.FieldID, value []byte) {

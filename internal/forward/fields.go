@@ -35,6 +35,16 @@ func kindOf(name []byte, id http1.FieldID) kind {
 	return endToEnd
 }
 
+// IsHop reports whether a field is for one connection only, or is made anew for each: what
+// a gateway removes without being told by Connection.
+func IsHop(name []byte) bool { return kindOf(name, http1.LookupField(name)) == hop }
+
+// IsTrailer reports whether a field may be passed on in a trailer section: see AppendTrailer.
+func IsTrailer(name []byte) bool {
+	id := http1.LookupField(name)
+	return kindOf(name, id) == endToEnd && !imitates(name) && id != http1.FieldSetCookie
+}
+
 func kindOfName(name []byte) kind {
 	// RFC 9113 section 3.2.1: HTTP2-Settings is for the connection that is upgraded.
 	if http1.FoldEqual(name, "HTTP2-Settings") {
@@ -140,7 +150,7 @@ func AppendTrailer(dst, b []byte, fields []http1.Field) []byte {
 	for i := range fields {
 		f := &fields[i]
 		name := f.Name.Bytes(b)
-		if kindOf(name, f.ID) == endToEnd && !imitates(name) && f.ID != http1.FieldSetCookie {
+		if IsTrailer(name) {
 			dst = appendField(dst, b, f)
 		}
 	}

@@ -26,13 +26,24 @@ type Request struct {
 	// true. They are passed on, and the peer is added to the lists. Otherwise they
 	// are removed.
 	Trusted    bool
-	XForwarded bool // send X-Forwarded-For, -Host and -Proto
-	RealIP     bool // send X-Real-IP
-	Forwarded  bool // send Forwarded (RFC 7239)
+	XForwarded bool // send X-Forwarded-For, -Host, -Proto and, if they are not empty, -Port and -Prefix
+	// RealIP: send X-Real-IP, unless a trusted peer has: Client, or else Peer if that is not
+	// trusted, which would be a proxy.
+	RealIP bool
+	// Client is the client's address as proxies have reported it.
+	Client    []byte
+	Forwarded bool // send Forwarded (RFC 7239)
+	// Port is that of this server, which the client has connected to.
+	Port []byte
+	// Prefix has been cut off from the target's path. It is added to what a trusted peer sent.
+	Prefix []byte
 
 	// Via is this server's pseudonym, a token; empty: no Via is sent, and loops are not
 	// detected.
 	Via string
+	// Version is that of HTTP by which the request came, for Via; empty: 1.0 or 1.1, as the
+	// request has it.
+	Version string
 
 	Upgrade bool // pass on Upgrade, if the request has one that can be
 	Expect  bool // pass on Expect: 100-continue: the body is not read before the upstream asks
@@ -103,8 +114,12 @@ func (m *request) append() *http1.Error {
 	m.framing()
 	m.client()
 	if m.Via != "" {
-		m.dst = append(m.dst, "Via: 1."...)
-		m.dst = append(m.dst, '0'+min(m.r.Minor, 1), ' ')
+		m.dst = append(m.dst, "Via: "...)
+		if m.Version != "" {
+			m.dst = append(append(m.dst, m.Version...), ' ')
+		} else {
+			m.dst = append(m.dst, '1', '.', '0'+min(m.r.Minor, 1), ' ')
+		}
 		m.dst = append(append(m.dst, m.Via...), "\r\n"...)
 	}
 	m.dst = append(m.dst, m.Add...)
@@ -227,7 +242,7 @@ func (m *request) passes(name []byte, id http1.FieldID) bool {
 	case hop:
 		return false
 	case forwarded:
-		return m.Trusted
+		return m.Trusted && !(m.joinsPrefix() && http1.FoldEqual(name, xForwardedPrefix))
 	case routing:
 		return true
 	}
@@ -274,6 +289,11 @@ func (m *request) framing() {
 	case m.r.Chunked:
 		m.dst = append(m.dst, "Transfer-Encoding: chunked\r\n"...)
 	default:
+		switch string(m.r.Method.Bytes(m.head)) {
+		case "POST", "PUT", "PATCH":
+			// RFC 9110 section 8.6: a method that anticipates content should have a length.
+			m.dst = append(m.dst, "Content-Length: 0\r\n"...)
+		}
 		return
 	}
 	if m.r.ExpectContinue && m.Expect && m.r.ContentLength != 0 {

@@ -81,7 +81,7 @@ func TestRequestFields(t *testing.T) {
 		// Framing.
 		{put + "Content-Length: 007\r\n", Request{}, "Content-Length: 7", "made anew"},
 		{put + "content-length:0\r\n", Request{}, "Content-Length: 0", "zero is not absent"},
-		{put, Request{}, "", "none"},
+		{put, Request{}, "Content-Length: 0", "none, of a method that anticipates content"},
 		{put + "transfer-encoding: , CHUNKED ,\r\n", Request{}, "Transfer-Encoding: chunked", "made anew"},
 		{put + "Content-Length: 1\r\nExpect: 100-continue\r\n", Request{}, "Content-Length: 1", "the body has been read"},
 		{put + "Content-Length: 1\r\nExpect: 100-Continue\r\n", Request{Expect: true}, "Content-Length: 1|Expect: 100-continue", "passed on"},

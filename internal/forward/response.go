@@ -80,26 +80,43 @@ func (m *response) offers() bool {
 	return m.r.Upgrade && (m.r.Framing == http1.FramingTunnel || m.r.Status == 426)
 }
 
+// Fields calls f for each field of r that is passed on, in order, for callers that have
+// their own way to frame a response. framing is the one that the client gets. Content-Length
+// is not among the fields, since it is made anew. err is an *http1.Error, before any call.
+func (o *Response) Fields(head []byte, r *http1.Response, framing http1.Framing, f func(*http1.Field)) error {
+	m := response{Response: o, head: head, r: r, framing: framing}
+	if _, ok := m.opts.read(head, r.Fields); !ok {
+		return errManyOptionsBack
+	}
+	for i := range r.Fields {
+		if m.passes(&r.Fields[i]) {
+			f(&r.Fields[i])
+		}
+	}
+	return nil
+}
+
+func (m *response) passes(f *http1.Field) bool {
+	switch f.ID {
+	case http1.FieldContentLength:
+		return false
+	case http1.FieldUpgrade:
+		return m.offers()
+	case http1.FieldTrailer:
+		return m.Trailers && m.framing == http1.FramingChunked && m.r.Framing == http1.FramingChunked
+	}
+	name := f.Name.Bytes(m.head)
+	return kindOf(name, f.ID) != hop && !m.opts.has(name)
+}
+
 // received writes the upstream's fields that are passed on.
 func (m *response) received(dst []byte) []byte {
 	date := false
 	for i := range m.r.Fields {
 		f := &m.r.Fields[i]
-		pass := false
-		switch f.ID {
-		case http1.FieldContentLength:
-			// Made anew below.
-		case http1.FieldUpgrade:
-			pass = m.offers()
-		case http1.FieldTrailer:
-			pass = m.Trailers && m.framing == http1.FramingChunked && m.r.Framing == http1.FramingChunked
-		default:
-			name := f.Name.Bytes(m.head)
-			pass = kindOf(name, f.ID) != hop && !m.opts.has(name)
-			date = date || f.ID == http1.FieldDate && pass
-		}
-		if pass {
+		if m.passes(f) {
 			dst = appendField(dst, m.head, f)
+			date = date || f.ID == http1.FieldDate
 		}
 	}
 	// RFC 9110 section 6.6.1: a recipient with a clock must append a Date to a response

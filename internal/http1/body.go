@@ -62,6 +62,25 @@ func (d *Body) Decode(dst, src []byte) (n, used int, err error) {
 	return n, n, nil
 }
 
+// Next is Decode in place: data is the next part of the body, in the memory of src, and used
+// how much of src was read for it. What was read may have been changed, and the capacity of
+// data ends with it.
+func (d *Body) Next(src []byte) (data []byte, used int, err error) {
+	switch {
+	case d.failed != nil || d.stage != bodyData:
+	case d.framing == FramingLength:
+		n := int(min(int64(len(src)), d.left))
+		if d.left -= int64(n); d.left == 0 {
+			d.stage = bodyDone
+		}
+		return src[:n:n], n, nil
+	case d.framing != FramingChunked:
+		return src[:len(src):len(src)], len(src), nil
+	}
+	n, used, err := d.Decode(src, src)
+	return src[:n:used], used, err
+}
+
 // fail records an error of what requests and responses have in common.
 func (d *Body) fail(err error) *Error {
 	d.failed = err.(*Error).inResponse()

@@ -99,3 +99,38 @@ func (e *Error) inResponse() *Error {
 	}
 	return e
 }
+
+// Fault is the kind of an error that refuses a response, for a gateway that reports it.
+type Fault uint8
+
+const (
+	FaultSyntax   Fault = iota
+	FaultLength         // the head, or its number of fields
+	FaultFraming        // Content-Length, Transfer-Encoding and the chunked coding
+	FaultInterims       // more interim responses than MaxInterims
+	FaultSwitch         // to another protocol
+)
+
+var faults = func() map[*Error]Fault {
+	m := map[*Error]Fault{
+		errStatusTooLong: FaultLength, errManyInterims: FaultInterims, errSwitchUnasked: FaultSwitch,
+		errSwitchMalformed: FaultSwitch, errInterimBody: FaultFraming,
+	}
+	for _, e := range []*Error{errHeadTooLong, errTooManyFields} {
+		m[inResponses[e]] = FaultLength
+	}
+	for _, e := range []*Error{
+		errLength, errManyLengths, errLengthAndCoding, errCodingVersion, errCoding, errChunkedNotFinal,
+		errChunkedParameter, errUnknownCoding, errChunkSize, errChunkTooLarge, errChunkExt, errChunkEnd, ErrChunkLine,
+		errChunkExcess,
+	} {
+		m[inResponses[e]] = FaultFraming
+	}
+	return m
+}()
+
+// FaultOf returns the kind of an error of Response.Parse, or of Body.
+func FaultOf(err error) Fault {
+	e, _ := err.(*Error)
+	return faults[e]
+}

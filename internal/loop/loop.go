@@ -76,6 +76,8 @@ type Loop struct {
 	dispatched int
 	// Tally is what the loop and its connections count.
 	Tally tally.Shard
+	// Local is what package outbound keeps for each loop. It is the driver's.
+	Local any
 
 	holder  Holder        // of the current lease, or the last one
 	taking  sync.Mutex    // held while a lease is taken away

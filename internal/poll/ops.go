@@ -14,6 +14,8 @@ type readinessOps struct{}
 
 func (readinessOps) Accept(fd int) (int, string, sys.Errno)      { return sys.Accept(fd) }
 func (readinessOps) Pending(fd int) bool                         { return sys.Pending(fd) }
+func (readinessOps) Connect(to *sys.Remote) (int, sys.Errno)     { return sys.Connect(to) }
+func (readinessOps) SocketError(fd int) sys.Errno                { return sys.SocketError(fd) }
 func (readinessOps) Read(fd int, p []byte) (int, sys.Errno)      { return sys.Read(fd, p) }
 func (readinessOps) Peek(fd int) (int, sys.Errno)                { return sys.Peek(fd) }
 func (readinessOps) Write2(fd int, a, b []byte) (int, sys.Errno) { return sys.Write2(fd, a, b) }

@@ -81,6 +81,10 @@ type Ops interface {
 	Accept(fd int) (nfd int, peer string, e sys.Errno)
 	// Pending reports whether a connection waits to be accepted.
 	Pending(fd int) bool
+	// Connect begins to connect a new socket. After Add there is an Event with Writable, or
+	// Hangup, when that has ended, and SocketError says how.
+	Connect(to *sys.Remote) (fd int, e sys.Errno)
+	SocketError(fd int) sys.Errno
 	Read(fd int, p []byte) (int, sys.Errno)
 	Peek(fd int) (int, sys.Errno)
 	Write2(fd int, a, b []byte) (int, sys.Errno)

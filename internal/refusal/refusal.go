@@ -68,8 +68,8 @@ func unframe(h http.Header) {
 // Body calls the hook for a response to a single request.
 func (k *Hook) Body(p *Problem, h http.Header) []byte { return k.respond(p, h) }
 
-// of returns what the hook makes of refused, made once.
-func (k *Hook) of(refused *direct.Response) *direct.Response {
+// Of returns what the hook makes of refused, made once.
+func (k *Hook) Of(refused *direct.Response) *direct.Response {
 	return (*direct.Response)(refused.Wire().Derive(k.key, func(r *wire.Response) *wire.Response {
 		h := r.Header()
 		body := k.respond(&Problem{Title: http.StatusText(r.Status()), Status: r.Status()}, h)
@@ -109,7 +109,7 @@ func In(x *direct.Exchange) *Hook {
 // Plain responds to r with refused, or what the hook around w makes of it.
 func Plain(w http.ResponseWriter, r *http.Request, refused *direct.Response) {
 	if k := Around(w); k != nil {
-		refused = k.of(refused)
+		refused = k.Of(refused)
 	}
 	refused.ServeHTTP(w, r)
 }
@@ -120,7 +120,7 @@ func Direct(x *direct.Exchange, refused *direct.Response) { x.Send(For(x, refuse
 // For returns what Direct sends.
 func For(x *direct.Exchange, refused *direct.Response) *direct.Response {
 	if k := In(x); k != nil {
-		return k.of(refused)
+		return k.Of(refused)
 	}
 	return refused
 }

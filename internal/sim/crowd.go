@@ -313,6 +313,12 @@ func (c *Crowd) addr(no uint32) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(ip), uint16(10_000+no%10_000))
 }
 
+// Connect implements poll.Ops: there is nothing to connect to.
+func (c *Crowd) Connect(*sys.Remote) (int, sys.Errno) { return -1, syscall.ECONNREFUSED }
+
+// SocketError implements poll.Ops.
+func (c *Crowd) SocketError(int) sys.Errno { return 0 }
+
 // Accept implements poll.Ops.
 func (c *Crowd) Accept(int) (int, string, sys.Errno) {
 	c.mu.Lock()

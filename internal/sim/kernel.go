@@ -35,6 +35,10 @@ type Kernel struct {
 	Stir func()
 	// Trace, if not nil, receives a line for each call of the server.
 	Trace io.Writer
+	// Origin, if not nil, decides what becomes of a connection that the server opens to an
+	// address: the socket, of which the caller is the peer, or an error. Kernel's methods must
+	// not be called in it.
+	Origin func(to string) (peer *Socket, e sys.Errno)
 	// Point is World.Point, for loops.
 	Point func(key uint64)
 }
@@ -190,6 +194,12 @@ func (l *Listener) Dial(peer string, room int) *Socket {
 	l.queue = append(l.queue, s)
 	l.watch.edge()
 	return s
+}
+
+// NewSocket makes a connection for Kernel.Origin: room is how much of what the server sends it
+// has room for.
+func (k *Kernel) NewSocket(peer string, room int) *Socket {
+	return &Socket{k: k, peer: peer, room: room}
 }
 
 // Closed reports whether the server has closed l.

@@ -234,6 +234,33 @@ func (p *Poller) Pending(fd int) bool {
 	return ok && len(l.queue) > 0
 }
 
+// Connect implements poll.Ops.
+func (p *Poller) Connect(to *sys.Remote) (int, sys.Errno) {
+	p.k.enter()
+	defer p.k.mu.Unlock()
+	if p.k.Origin == nil {
+		return -1, syscall.ECONNREFUSED
+	}
+	if p.k.open >= p.k.limit || p.k.dice.Strikes(NoDescriptor) {
+		return -1, syscall.EMFILE
+	}
+	s, e := p.k.Origin(to.Addr().String())
+	if e != 0 {
+		return -1, e
+	}
+	s.refs = 1
+	fd, _ := p.k.add(s)
+	p.k.note("connect", fd, 0, 0)
+	return fd, 0
+}
+
+// SocketError implements poll.Ops.
+func (p *Poller) SocketError(fd int) sys.Errno {
+	p.k.enter()
+	defer p.k.mu.Unlock()
+	return p.k.socket(fd, "getsockopt").takeErr()
+}
+
 // Read implements poll.Ops.
 func (p *Poller) Read(fd int, b []byte) (int, sys.Errno) {
 	p.k.enter()

@@ -12,16 +12,6 @@ import (
 // HavePoller reports whether this system has a poller that loops can use.
 const HavePoller = true
 
-func errnoOf(err error) Errno {
-	if err == nil {
-		return 0
-	}
-	if e, ok := err.(Errno); ok {
-		return e
-	}
-	return unix.EIO
-}
-
 // Read reads from a non-blocking descriptor. n == 0 with e == 0 is the end of
 // the stream.
 func Read(fd int, p []byte) (n int, e Errno) {
@@ -104,6 +94,20 @@ func Accept(fd int) (nfd int, peer string, e Errno) {
 	}
 	unix.SetsockoptInt(n, unix.SOL_SOCKET, unix.SO_NOSIGPIPE, 1)
 	return n, peerString(sa), 0
+}
+
+func socket(domain int) (int, error) {
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1, err
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NOSIGPIPE, 1)
+	return fd, nil
 }
 
 // Queued returns how many sent bytes a socket still holds because the peer has not accepted them.

@@ -195,3 +195,7 @@ func ntohs(p uint16) int {
 	b := (*[2]byte)(unsafe.Pointer(&p))
 	return int(b[0])<<8 | int(b[1])
 }
+
+func socket(domain int) (int, error) {
+	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+}

@@ -50,3 +50,11 @@ const HaveSendfile = false
 func Sendfile(dst, src int, offset int64, n int) (int, Errno) { return 0, unsupported }
 
 func CannotSendfile(Errno) bool { return true }
+
+// Remote is never made here.
+type Remote struct{}
+
+func NewRemote(network, address string) (*Remote, error) { return nil, ErrUnsupported }
+func (*Remote) Addr() net.Addr                           { return nil }
+func Connect(*Remote) (fd int, e Errno)                  { return -1, unsupported }
+func SocketError(fd int) Errno                           { return unsupported }

@@ -67,6 +67,17 @@ func Pending(fd int) bool {
 	return n > 0 || err != nil
 }
 
+// errnoOf returns the number of an error of package unix.
+func errnoOf(err error) Errno {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(Errno); ok {
+		return e
+	}
+	return unix.EIO
+}
+
 func zone(id uint32) string {
 	if id == 0 {
 		return ""

@@ -81,5 +81,6 @@ func scenes() []scene {
 	all = append(all, fileScenes()...)
 	all = append(all, tlsScenes(closing)...)
 	all = append(all, socketScenes()...)
+	all = append(all, proxyScenes(upload)...)
 	return append(all, h2Scenes(form, upload, string(items))...)
 }

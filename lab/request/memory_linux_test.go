@@ -118,6 +118,8 @@ func (m *memory) Wake() {
 	}
 }
 
+func (*memory) Connect(*sys.Remote) (int, sys.Errno) { return -1, syscall.ECONNREFUSED }
+func (*memory) SocketError(int) sys.Errno            { return 0 }
 func (m *memory) Accept(int) (int, string, sys.Errno) {
 	if m.dialed {
 		return -1, "", syscall.EAGAIN

@@ -86,13 +86,18 @@ func nginxNopush(p place) (child.Command, error) {
 }
 
 func nginxWith(p place, files string) (child.Command, error) {
-	user := "" // nginx warns of the directive when it is not root
-	if os.Getuid() == 0 {
-		user = "user root;\n"
-	}
 	site, open := nginxAnswers, p.connections+spare
 	if p.files != "" {
 		site, open = files, open+p.connections+nginxCached
+	}
+	return nginxSite(p, site, open)
+}
+
+// nginxSite is nginx with one of the sites above, that may open so many files.
+func nginxSite(p place, site string, open int) (child.Command, error) {
+	user := "" // nginx warns of the directive when it is not root
+	if os.Getuid() == 0 {
+		user = "user root;\n"
 	}
 	secure := ""
 	if p.tls != "" {
@@ -104,7 +109,7 @@ func nginxWith(p place, files string) (child.Command, error) {
 	conf := filepath.Join(p.dir, "nginx.conf")
 	text := strings.Replace(nginxConf, "SITE", strings.ReplaceAll(site, "TLS", secure), 1)
 	text = strings.NewReplacer("USER", user, "DIR", p.dir, "ADDR", p.addr, "CORES", strconv.Itoa(p.cores), "FILES", p.files,
-		"OPEN", strconv.Itoa(open), "CONNECTIONS", strconv.Itoa(p.connections+spare)).Replace(text)
+		"OPEN", strconv.Itoa(open), "CONNECTIONS", strconv.Itoa(max(p.connections+spare, open))).Replace(text)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		return child.Command{}, err
 	}

@@ -21,6 +21,9 @@ type Server struct {
 	TLS  string // another one, with TLS; empty for none
 	proc *child.Child
 	dir  string
+	// Of a proxy: the address of the server behind it, and that if it is the proxy's own.
+	origin string
+	behind *child.Child
 	// reserved releases the ports.
 	reserved []func()
 }
@@ -45,6 +48,8 @@ type Room struct {
 	TLS bool
 	// Link is where the server runs; nil for loopback.
 	Link *link.Link
+	// Origin is the server behind a proxy; empty: one is started.
+	Origin string
 }
 
 // Start starts a server and waits until it answers. It ends at the latest when ctx does.
@@ -71,7 +76,12 @@ func (s *Server) start(ctx context.Context, room Room) error {
 			return err
 		}
 	}
-	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, room.Files, s.TLS})
+	if s.Does.Has(Proxy) {
+		if err := s.startOrigin(ctx, room); err != nil {
+			return fmt.Errorf("the server behind it: %w", err)
+		}
+	}
+	command, err := s.command(place{s.binary, s.dir, s.Addr, max(1, len(room.Cores)), room.Connections, s.files(room), s.TLS, s.origin})
 	if err != nil {
 		return err
 	}
@@ -87,24 +97,38 @@ func (s *Server) start(ctx context.Context, room Room) error {
 	return s.wait(ctx)
 }
 
+// files is the folder that the server itself serves.
+func (s *Server) files(room Room) string {
+	if s.Does.Has(Proxy) {
+		return ""
+	}
+	return room.Files
+}
+
 // wait returns when the server has answered.
 func (s *Server) wait(ctx context.Context) error {
+	err := awaitAnswer(ctx, s.Addr, s.Closes, s.proc)
+	if ended := s.Ended(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+// awaitAnswer returns when a server has answered, or its process has ended.
+func awaitAnswer(ctx context.Context, addr string, closes bool, proc *child.Child) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	first := exchange.Get("/")
-	first.Close = s.Closes
+	first.Close = closes
 	for {
-		_, last := exchange.Fetch(ctx, s.Addr, first)
-		if err := s.Ended(); err != nil {
+		_, last := exchange.Fetch(ctx, addr, first)
+		if err := proc.Ended(); err != nil || last == nil {
 			return err
-		}
-		if last == nil {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no answer in %v: %w", patience, last)
-		case <-s.proc.Done():
+		case <-proc.Done():
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -128,6 +152,9 @@ func (s *Server) Ended() error {
 func (s *Server) Stop() {
 	if s.proc != nil {
 		s.proc.Stop()
+	}
+	if s.behind != nil {
+		s.behind.Stop()
 	}
 	for _, release := range s.reserved {
 		release()

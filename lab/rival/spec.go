@@ -32,7 +32,7 @@ type Spec struct {
 }
 
 // Trade is what servers can do: a set of bits.
-type Trade uint8
+type Trade uint16
 
 const (
 	// Answers: "/" and "/users/USER/posts/POST", which need no code of ours.
@@ -51,6 +51,8 @@ const (
 	Sockets
 	// Sites: files, by "chert serve" with a configuration.
 	Sites
+	// Proxy: what an origin has, by a reverse proxy: "/" to any method, and the files of Room.Files.
+	Proxy
 )
 
 // Has reports whether t includes all of wanted.
@@ -65,6 +67,7 @@ type place struct {
 	connections int    // how many it must be able to hold
 	files       string // folder to serve; empty for the usual answers
 	tls         string // to listen on with TLS, too; empty for none
+	origin      string // of a proxy
 }
 
 // specs is the table of all known servers.
@@ -82,6 +85,10 @@ var specs = []Spec{
 	goServer("nethttpfiles", Files|H2),
 	site("chertserve", siteConf),
 	site("chertsite", fullSiteConf),
+	chertProxy("chertproxy"),
+	proxyServer("nethttpproxy"),
+	{Name: "nginxproxy", Program: "nginx", Does: Proxy | H2, command: nginxProxy},
+	{Name: "haproxy", Program: "haproxy", Does: Proxy | H2, command: haproxy},
 	socketServer("gorilla"),
 	socketServer("gws"),
 	socketServer("coder"),

@@ -99,8 +99,8 @@ func TestTLSTimeoutLog(t *testing.T) {
 			c.UpToEnd()
 			peer := c.LocalAddr().String()
 			want := fmt.Sprintf("http: TLS handshake error from %s: read tcp %s->%s: i/o timeout\n", peer, ts.ListenAddr, peer)
-			servertest.Eventually(t, "it is logged", func() bool { return ts.Log.String() != "" })
-			if got := ts.Log.String(); got != want {
+			servertest.Eventually(t, "it is logged", func() bool { return strings.Contains(ts.Log.String(), peer) })
+			if got := ts.Log.String(); !strings.Contains(got, want) { // other programs may have tried the port
 				t.Errorf("log is %q, want %q", got, want)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 	"github.com/chromedp/chromedp"
 )
@@ -140,7 +141,7 @@ func TestAdminMeasures(t *testing.T) {
 }
 
 // described says which process it is, with names too long for a telephone.
-var described = &admin.Options{Version: "program v1.2.3 (<img src=x>)", Setup: func() admin.Setup {
+var described = &admin.Options{Upstreams: forwarded, Version: "program v1.2.3 (<img src=x>)", Setup: func() admin.Setup {
 	now := time.Now()
 	return admin.Setup{Addrs: []string{"https://[2001:db8::1]:443/", "unix:/run/" + strings.Repeat("long", 30)},
 		Config: `"/etc/<img src=x>.toml"`, Loaded: now.Add(-time.Hour),
@@ -151,6 +152,14 @@ var described = &admin.Options{Version: "program v1.2.3 (<img src=x>)", Setup: f
 			{Hosts: []string{"<img src=x>"}, What: "redirect", Certificate: "a file", Expires: now.Add(time.Hour)},
 		}}
 }}
+
+// forwarded are upstreams, one of whose servers is ejected.
+func forwarded() []proxy.UpstreamStatus {
+	return []proxy.UpstreamStatus{{Name: "app<img src=x>", Balance: "least", Queue: 2, MaxQueue: 9, Panic: true, Retries: proxy.RetryStatus{Retries: 3, Limit: 40}, Servers: []proxy.ServerStatus{
+		{Addr: "10.0.0.1:8080", State: "up", Check: "passing", InFlight: 3, MaxRequests: 10, Idle: 4, Latency: 2 * time.Millisecond, Requests: uint64(time.Now().UnixMilli()), Reused: uint64(time.Now().UnixMilli()) / 2},
+		{Addr: "10.0.0.2:8080", State: "ejected", Check: "unchecked", Cause: "5 failures <img src=x>", Until: time.Now().Add(30 * time.Second), Failures: 5, Ejections: 2},
+	}}}
+}
 
 // The page shows all figures, and what clients have sent as text.
 func TestAdminPage(t *testing.T) {
@@ -190,6 +199,14 @@ func TestAdminPage(t *testing.T) {
 	}
 	if got := eval[string](t, tab, `Array.from(document.querySelectorAll("#sites td:last-child")).map(c => c.textContent + c.className).join("|")`); got != "49 d 23 hn|59 minn bad" {
 		t.Errorf("the expiries: %q", got)
+	}
+	await(t, tab, `document.querySelectorAll("#upstreams tr").length === 3 && /[0-9]/.test(document.querySelector("#upstreams tr:nth-child(2) td:nth-child(3)").textContent)`)
+	for i, want := range []string{"app<img src=x>|least; too few servers are up, so ejections are ignored; 2 of at most 9 wait; 3 retries of at most 40 in 10 s|", "10.0.0.1:8080|up, checks passing|",
+		"10.0.0.2:8080|ejected: 5 failures <img src=x>, for "} {
+		got := eval[string](t, tab, fmt.Sprintf(`Array.from(document.querySelectorAll("#upstreams tr")[%d].cells).map(c => c.textContent.trim()).join("|")`, i))
+		if !strings.HasPrefix(got, want) || i == 1 && !strings.HasSuffix(got, "||2\u00a0ms|3 of 10|4|50\u00a0%|") {
+			t.Errorf("upstreams: %q, want %q", got, want)
+		}
 	}
 	if n := eval[int](t, tab, `document.querySelectorAll("img, main script, iframe, [onerror]").length`); n != 0 {
 		t.Errorf("%d elements that no page has", n)

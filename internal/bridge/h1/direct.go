@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/view"
@@ -90,7 +91,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.Link.LocalAddr(),
+		LocalAddr: s.Link.LocalAddr(), Forwards: s.is(onLoops) && s.Link.OnLoop(),
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false
@@ -205,13 +206,18 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	}
 	switch {
 	case next != conn.More: // a panic; r may still be in use, so it is not kept
+		s.dropPlan(r)
 		s.release()
 		s.account(r, 0)
 		s.abandon(r)
 		s.Link.Discard(len(r.raw))
 		return next
 	case !answered:
+		s.dropPlan(r)
 		return s.serveAfterAll(r)
+	}
+	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
+		return s.forward(r, plan)
 	}
 	if s.ReadTimeout > 0 {
 		s.HeadServed()
@@ -248,6 +254,7 @@ func (s *Session) abandon(r *request) {
 
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
+	s.dropPlan(r)
 	o := bridge.Abandoned(&r.x)
 	s.Follow(s.Link, &o)
 	exec.Call(r.x.Drop, s.LogEnd)

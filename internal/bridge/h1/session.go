@@ -71,6 +71,7 @@ const (
 	draining                    // Drain has set the deadline; used by the owner only
 	slot                        // it has a slot
 	broken                      // user code has panicked after its handler
+	away                        // a request is forwarded, by another session of the link
 )
 
 func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
@@ -247,7 +248,8 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	s.begun, s.partial = true, false
 	if s.takeDirect(r, b, n) {
 		r.time = t
-		return s.serveDirect(r, busy), true
+		next := s.serveDirect(r, busy)
+		return next, !s.is(away)
 	}
 	x, err := s.newExchange(&r.head, b[:n])
 	if r.free(); err != nil {

@@ -71,7 +71,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.Link.LocalAddr(),
+		LocalAddr: s.Link.LocalAddr(), Forwards: s.forwards(),
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host
@@ -127,7 +127,7 @@ func (r *request) Run() {
 	s := r.st.s
 	defer func() {
 		if r.over.Swap(true) {
-			s.guard(r.x.Drop)
+			r.drop()
 		}
 	}()
 	defer exec.Ended(&r.returned, s.LogEnd)
@@ -152,9 +152,16 @@ func (r *request) finish() (kept bool) {
 	case !r.returned: // r may still be in use, so it is not kept
 		r.abandon()
 		return true
-	case r.answered:
+	case !r.answered:
+		r.dropPlan()
+	case r.x.Plan() == nil:
 		r.send()
 		return true
+	default:
+		if p := r.plan(); p != nil {
+			r.forward(p)
+			return true
+		}
 	}
 	s.guard(r.x.Discard)
 	s.mu.Lock()
@@ -187,6 +194,7 @@ func (r *request) finish() (kept bool) {
 // abandon ends a request whose handler, or Done of its file, has panicked.
 func (r *request) abandon() {
 	st, s := r.st, r.st.s
+	r.dropPlan()
 	o := bridge.Abandoned(&r.x)
 	s.Follow(link{st}, &o)
 	s.guard(r.x.Drop)

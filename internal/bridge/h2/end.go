@@ -55,7 +55,7 @@ func (s *Session) Closed(hijacked bool) {
 			st.accountUnserved()
 		}
 		if r := st.direct; r != nil && r.over.Swap(true) {
-			s.freed = append(s.freed, func() { s.guard(r.x.Drop) })
+			s.freed = append(s.freed, r.drop)
 		}
 		if t := st.tunnel; t != nil && !t.inside {
 			t.closeLocked()

@@ -23,6 +23,7 @@ type lasting struct {
 	whole    bool // END_STREAM is out
 	returned bool // the handler, if it ran on another goroutine than the owner's
 	closed   bool // Closed was called, or is about to be
+	events   bool // it is counted as a stream of events
 }
 
 var (
@@ -31,7 +32,7 @@ var (
 
 // Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
-	l := &lasting{offers: offers{st: st}}
+	l := &lasting{offers: offers{st: st}, events: true}
 	l.source = begin(l)
 	s := st.s
 	s.Count(tally.EventStreamsBegun, true)
@@ -58,7 +59,9 @@ func (l *lasting) close() {
 	unsent, whole := int64(len(l.st.rest)), l.whole
 	s.mu.Unlock()
 	if first {
-		s.Count(tally.EventStreamsBegun, false)
+		if l.events {
+			s.Count(tally.EventStreamsBegun, false)
+		}
 		l.source.Closed()
 		l.Over(&s.Client, unsent, whole)
 	}

@@ -56,6 +56,7 @@ type Writer struct {
 	file fileWriter
 	user atomic.Pointer[string]
 	log  atomic.Value // of NoteLog
+	more atomic.Value // of NoteMore
 
 	// Without a hook, status and bytes of body in one word: a request then
 	// costs one more atomic operation, not two.
@@ -152,6 +153,19 @@ func (w *Writer) NoteLog(log any) bool {
 
 // Log returns what was given to NoteLog, nil for nothing.
 func (w *Writer) Log() any { return w.log.Load() }
+
+// NoteMore sets what More returns, and reports whether w belongs to a log. All values must
+// have one type.
+func (w *Writer) NoteMore(more any) bool {
+	if w.hook != nil || w.Claimable {
+		return false
+	}
+	w.more.Store(more)
+	return true
+}
+
+// More returns what was given to NoteMore, nil for nothing.
+func (w *Writer) More() any { return w.more.Load() }
 
 // Unwrap is for http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.next }

@@ -58,6 +58,8 @@ type output struct {
 	head     []string // further lines before the first table
 	sites    []*site
 	notes    []Note
+
+	upstreams []*upstream
 }
 
 func (o *output) note(line int, format string, args ...any) {
@@ -92,6 +94,11 @@ func (o *output) String() string {
 	}
 	for _, line := range o.head {
 		b.WriteString(line + "\n")
+	}
+	for _, u := range o.upstreams {
+		if u.used && len(u.servers) > 0 {
+			u.write(&b)
+		}
 	}
 	for _, s := range o.sites {
 		s.write(&b)

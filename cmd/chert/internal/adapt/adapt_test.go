@@ -55,7 +55,8 @@ func TestNginx(t *testing.T) {
 		{wrap("deny all; allow 10.0.0.1;"), site + "deny = [\"all\"]\n", "deny all comes before other rules"},
 		{wrap("auth_request /x;"), site + "deny = [\"all\"]\n", "1: auth_request is left out"},
 		{wrap("client_max_body_size 10m;"), site + "limits.body = \"10MiB\"\n", ""},
-		{wrap("location /api/ { proxy_pass http://b; }"), site, "1: proxy_pass is left out"},
+		{wrap("location /api/ { proxy_pass http://b; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n", ""},
+		{wrap("location ~ \\.php$ { fastcgi_pass b; }"), strings.Replace(site, "root", "root", 1) + "hidden = [\"*.php\"]\n", "1: fastcgi_pass is left out"},
 		{wrap("location ~* \\.(png|jpg)$ { expires 30d; }"), site + "[[site.rules]]\nmatch = [\"*.png\", \"*.jpg\"]\nheaders = { \"Cache-Control\" = \"max-age=2592000\" }\n", ""},
 		{wrap("location ~ /\\. { deny all; }"), site, ""},
 		{wrap("location ~ ^/[0-9]{4}/ { return 404; }"), site, "location ~ ^/[0-9]{4}/ is left out"},
@@ -118,7 +119,7 @@ func TestCaddy(t *testing.T) {
 		{"http://www.a.example {\n\tredir https://a.example{uri} permanent\n}\n",
 			"listen = [\":80\"]\n\n[[redirect]]\nhosts = [\"www.a.example\"]\nto = \"https://a.example{uri}\"\nstatus = 301\n", ""},
 		{":80 {\n\trespond /healthz ok 200\n\treverse_proxy localhost:9000\n}\n",
-			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\n[[site.route]]\npath = \"/healthz\"\nrespond = 200\nbody = \"ok\"\n", "3: reverse_proxy is left out"},
+			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nproxy = \"localhost:9000\"\n[[site.route]]\npath = \"/healthz\"\nrespond = 200\nbody = \"ok\"\n", ""},
 		{"{\n\temail a@b\n}\na.example {\n\ttls internal\n\troot * /w\n}\n",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_self = true\nroot = \"/w\"\n", "2: email is left out"},
 		{"a {\n", "", "a { has no }"},
@@ -171,6 +172,12 @@ func FuzzAdapt(f *testing.F) {
 		"a.example {\n\troot * /w\n\tfile_server browse\n}", ":80 {\n\trespond /x \"a${b}\"\n}", "server { root '${a}\"\\n'; add_header A \"\x01\"; location = /{ { } }",
 		"server { listen 443 ssl; location ~ ^/[^/]*\\.x$ { expires 1y; } auth_basic a; auth_basic off; }", "x.example {\n\tbasic_auth {\n\t\ta b\n\t}\n}",
 		"limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\nserver { limit_req zone=a burst=1; deny all; }",
+	} {
+		f.Add(s)
+	}
+	for _, s := range []string{
+		"upstream a { hash $arg_x; server b:1 weight=2; queue 3; }\nserver { location /x/ { proxy_pass https://a/y/; proxy_set_header A '\"'; proxy_read_timeout 1m; proxy_ssl_name x; } }",
+		"a.example {\n\thandle_path /x/* {\n\t\treverse_proxy b:1 c:2 {\n\t\t\tlb_policy header X\n\t\t\theader_up A `b`\n\t\t\ttransport http {\n\t\t\t\ttls_server_name x\n\t\t\t}\n\t\t}\n\t}\n}",
 	} {
 		f.Add(s)
 	}

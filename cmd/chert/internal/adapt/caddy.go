@@ -69,6 +69,14 @@ func (c *caddy) site(d *directive) {
 	for i := range d.block {
 		c.in(s, &d.block[i])
 	}
+	if slices.ContainsFunc(s.routes, (*route).everything) {
+		s.keys = slices.DeleteFunc(s.keys, func(line string) bool {
+			return ofFiles(line) || strings.HasPrefix(line, "proxy")
+		})
+	}
+	if slices.ContainsFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "proxy = ") }) {
+		s.keys = slices.DeleteFunc(s.keys, ofFiles) // Caddy forwards before it looks for files
+	}
 }
 
 // in translates a directive of a site.
@@ -91,6 +99,10 @@ func (c *caddy) in(s *site, d *directive) {
 		}
 	case name == "try_files" && !matched:
 		c.tryFiles(s, d, args)
+	case name == "reverse_proxy":
+		c.reverseProxy(s, d, args)
+	case (name == "handle" || name == "handle_path" || name == "route") && d.block != nil:
+		c.handle(s, d, args)
 	case name == "redir":
 		c.redir(s, d, args)
 	case name == "respond" && len(args) > 0:

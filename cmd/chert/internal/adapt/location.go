@@ -26,9 +26,15 @@ func (t *inServer) location(d *directive) {
 		return
 	}
 	for i := range d.block {
-		if name := d.block[i].name(); strings.Contains(name, "_pass") || name == "if" || name == "location" {
+		name := d.block[i].name()
+		if (name == "proxy_pass" || name == "proxy_pass_header") && how != "~" && how != "~*" && path != "" &&
+			path[0] == '/' {
+			continue
+		}
+		if strings.Contains(name, "_pass") || name == "if" || name == "location" {
 			t.unknown(&d.block[i])
 			t.note(d.line, "location %s is left out", path)
+			t.withheld(path)
 			return
 		}
 	}
@@ -37,7 +43,7 @@ func (t *inServer) location(d *directive) {
 		t.matching(d, path)
 	case how == "" && path == "/" && t.alone && !has(d.block, "return") && !has(d.block, "alias"):
 		t.everything(d)
-	case how != "=" && strings.HasSuffix(path, "/") && onlyFields(d.block):
+	case how != "=" && strings.HasSuffix(path, "/") && passes(d.block) == nil && onlyFields(d.block):
 		t.files(d, []string{strings.Trim(path, "/") + "/**"})
 	case how == "=" || how == "" || how == "^~":
 		if !strings.HasPrefix(path, "/") {
@@ -48,6 +54,26 @@ func (t *inServer) location(d *directive) {
 	default:
 		t.note(d.line, "location %s %s is left out", how, path)
 	}
+}
+
+// withheld hides the files of a location with a regular expression that is left out, such as scripts: what
+// nginx passes on is not to be sent as it is.
+func (t *inServer) withheld(expression string) {
+	if m := extensions.FindStringSubmatch(expression); m != nil {
+		for _, e := range strings.Split(m[1], "|") {
+			t.site.hidden = append(t.site.hidden, "*."+e)
+		}
+	}
+}
+
+// passes returns the proxy_pass of a location, nil if there is none.
+func passes(all []directive) *directive {
+	for i := range all {
+		if all[i].name() == "proxy_pass" {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // onlyFields reports whether directives set nothing but header fields of files.
@@ -79,9 +105,19 @@ func (t *inServer) internalHeaders(d *directive) {
 // site's. Those of several locations are not inherited by one another.
 func (t *inServer) everything(d *directive) {
 	var access []directive
+	if pass := passes(d.block); pass != nil {
+		t.whole = true // also if it is left out: files are not in its place
+		t.site.keys = slices.DeleteFunc(t.site.keys, func(line string) bool {
+			return strings.HasPrefix(line, "root = ")
+		})
+		if !t.forward(d, pass, false, "/", t.site.key, t.site.table, "site") {
+			t.refuse(d)
+		}
+	}
 	for i := range d.block {
 		in := &d.block[i]
 		switch in.name() {
+		case "proxy_pass":
 		case "allow", "deny":
 			access = append(access, *in)
 		case "root":
@@ -199,9 +235,11 @@ func (t *inServer) route(d *directive, how, path string) {
 	headers := make(map[string]string)
 	var pages []string
 	root, done := "", false
+	pass := passes(d.block)
 	for i := range d.block {
 		in := &d.block[i]
 		switch in.name() {
+		case "proxy_pass":
 		case "allow", "deny":
 			access = append(access, *in)
 		case "alias":
@@ -221,6 +259,12 @@ func (t *inServer) route(d *directive, how, path string) {
 			t.common(in, r.key, r.table, headers)
 		}
 	}
+	if pass != nil && !done {
+		if done = true; !t.forward(d, pass, how == "=", path, r.key, r.table, "site.route") {
+			r.key("respond", "502")
+		}
+		r.keys = slices.DeleteFunc(r.keys, ofFiles)
+	}
 	if !done {
 		if how == "=" {
 			t.note(d.line, "location = %s with files is left out", path)
@@ -237,6 +281,20 @@ func (t *inServer) route(d *directive, how, path string) {
 	if pages != nil {
 		r.table("site.route.errors", pages...)
 	}
+	t.site.routes = append(t.site.routes, r)
+}
+
+// ofFiles reports whether a line is a key of files, which mean nothing where requests are forwarded.
+func ofFiles(line string) bool {
+	key, _, _ := strings.Cut(line, " = ")
+	return key == "listing" || key == "index" || key == "try" || key == "root"
+}
+
+// refuse is for a location / that is left out: what it has passed on is not served by anything else.
+func (t *inServer) refuse(d *directive) {
+	r := &route{line: d.line}
+	r.key("path", quote("/"))
+	r.key("respond", "502")
 	t.site.routes = append(t.site.routes, r)
 }
 

@@ -12,7 +12,8 @@ type nginx struct {
 	*output
 	zones   map[string]string // of limit_req_zone: the rate of each
 	servers []server
-	outer   []directive // of http, for each server
+	outer   []directive          // of http, for each server
+	blocks  map[string]*upstream // of upstream blocks, by their names there
 }
 
 // A server is a server block, with where it listens.
@@ -43,6 +44,12 @@ func (n *nginx) top(all []directive) {
 			n.servers = append(n.servers, server{d: d})
 		case d.name() == "limit_req_zone":
 			n.zone(d)
+		case d.name() == "upstream" && d.block != nil:
+			n.upstream(d)
+		case d.name() == "map" && d.arg(0) == "$http_upgrade" && d.arg(1) == "$connection_upgrade":
+		case slices.Contains(proxied, d.name()):
+			n.outer = append(n.outer, *d)
+		case slices.Contains(untouched, d.name()):
 		case d.name() == "include" && strings.HasSuffix(d.arg(0), "mime.types"), slices.Contains(unneeded, d.name()):
 		case slices.Contains([]string{"root", "add_header", "autoindex", "set_real_ip_from", "real_ip_header",
 			"real_ip_recursive", "client_max_body_size", "access_log", "keepalive_timeout", "ssl_protocols",

@@ -14,9 +14,10 @@ type inServer struct {
 	root string
 	// folders are those of locations that requests cannot reach, by path.
 	folders map[string]string
-	whole   bool // a route is for all that no other is for
-	alone   bool // only location / becomes more than rules for files
-	guarded bool // deny is "all" in place of a directive that is left out
+	whole   bool        // a route is for all that no other is for
+	alone   bool        // only location / becomes more than rules for files
+	guarded bool        // deny is "all" in place of a directive that is left out
+	around  []directive // what locations inherit
 }
 
 func (t *inServer) read(all []directive) {
@@ -26,7 +27,7 @@ func (t *inServer) read(all []directive) {
 			t.root = all[i].arg(0)
 		}
 	}
-	t.folders = t.internal(all)
+	t.folders, t.around = t.internal(all), all
 	t.alone = !slices.ContainsFunc(all, func(d directive) bool {
 		return d.name() == "location" && d.arg(0) != "/" && t.folders[d.arg(1)] == "" && !onlyFields(d.block) &&
 			!strings.HasPrefix(d.arg(0), "~")
@@ -238,6 +239,7 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 		t.tryFiles(d, key)
 	case name == "rewrite":
 		t.rewrite(d, table)
+	case slices.Contains(proxied, name), slices.Contains(untouched, name): // of those that forward
 	case slices.Contains(guards, name):
 		t.unknown(d)
 		t.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", name)

@@ -33,6 +33,7 @@ type Config struct {
 	Sites           []Site
 	Redirects       []Redirect
 	Errors          map[int]*middleware.ErrorPage // of all errors for which no site has a page
+	Upstreams       []*Upstream                   // by name, and then those of addresses
 }
 
 // Site is what is served for its hosts: a folder, routes, or both.
@@ -42,6 +43,7 @@ type Site struct {
 	Root    string // "" for none; it serves what no route matches
 	Options static.Options
 	Rewrite []middleware.RewriteRule // of paths in Root
+	Proxy   *Proxy                   // in the place of Root; nil for none
 	Policy                           // of all responses of the site, except where a route has another
 	Routes  []Route
 	TLS     TLS
@@ -185,6 +187,9 @@ type loader struct {
 
 	log     Log      // of the file
 	secrets []secret // files that no site may serve
+
+	named  map[string]*Upstream // of [upstream.NAME]
+	byAddr map[string]*Upstream // of addresses in the place of names
 }
 
 // in makes relative paths those of a file, which is "" for the one that includes others.
@@ -222,6 +227,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	cfg.Errors, _ = l.errorPages(t, nil)
 	l.tls(t, cfg)
+	l.upstreams(t, cfg)
 	base, baseTLS, limits := options{}, TLS{}, Limits{}
 	if defaults := t.table("defaults"); defaults != nil {
 		baseTLS = l.tlsOptions(defaults, TLS{})
@@ -240,7 +246,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	for _, s := range sites {
 		l.in(s.file())
 		tls := l.tlsOptions(s, baseTLS)
-		site := l.site(s, tls, base, limits, each)
+		site := l.site(s, cfg, tls, base, limits, each)
 		l.autoNames(s, tls, site.Hosts)
 		cfg.Sites, at = append(cfg.Sites, site), append(at, s.spot.key)
 	}

@@ -51,6 +51,7 @@ func (d *doc) tablesWith(key string) (tables []string) {
 
 var allTables = []string{
 	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]",
+	"[upstream.NAME]", "[upstream.NAME.check]", "[upstream.NAME.health]",
 	"[site.basic_auth]", "[site.jwt]", "[site.forward_auth]",
 	"[site.errors]", "[site.log]", "[defaults.limits]", "[site.limits]",
 	"[[redirect]]", "[[defaults.rules]]", "[[site.rules]]", "[[site.response_headers]]", "[[site.rewrite]]",
@@ -64,6 +65,7 @@ func (d *doc) keysOfTables() map[string][]string {
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
 		all.load([]byte("[[listen]]\n[log]\n[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n"+
+			"[upstream.NAME]\n[upstream.NAME.check]\n[upstream.NAME.health]\n"+
 			"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.jwt]\n[site.forward_auth]\n"+
 			"[site.errors]\n[site.log]\n"+
 			"[site.limits]\n[[site.rules]]\n[[site.response_headers]]\n[[site.rewrite]]\n"+

@@ -121,9 +121,18 @@ func (l *loader) logFields(t *table, to *Log) {
 	if len(all) == 1 && all[0].text == "all" {
 		return
 	}
+	// What a handler adds to its line is what is known of an upstream.
 	for _, it := range all {
+		switch it.text {
+		case "upstream":
+			it.text = "added"
+		case "added":
+			it.text = "added " // no field, as any other word
+		}
 		if _, err := middleware.ParseLogFields(it.text); err != nil {
-			l.errorf(it.at, "fields: %s", strings.TrimPrefix(err.Error(), "middleware: "))
+			text := strings.TrimPrefix(err.Error(), "middleware: ")
+			text = strings.NewReplacer("added \"", "added\"", ", added", ", upstream").Replace(text)
+			l.errorf(it.at, "fields: %s", text)
 			continue
 		}
 		if slices.Contains(to.Fields, it.text) {

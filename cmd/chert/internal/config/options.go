@@ -185,7 +185,7 @@ func shareOf(folders int) share {
 	return s
 }
 
-func (l *loader) site(t *table, tls TLS, base options, limits Limits, each share) Site {
+func (l *loader) site(t *table, cfg *Config, tls TLS, base options, limits Limits, each share) Site {
 	s := Site{At: t.spot.key, Hosts: l.claim(t), Policy: l.policy(t, Policy{Limits: limits}), TLS: tls}
 	s.ClientCert, s.TLS.ClientOptional = l.clientCert(t, nil, tls, false)
 	s.Limits = s.Limits.own(s.Hosts)
@@ -193,19 +193,24 @@ func (l *loader) site(t *table, tls TLS, base options, limits Limits, each share
 	o := l.options(t, base)
 	l.siteErrors(t, &o, &s.Policy)
 	s.Rewrite = l.rewrite(t)
-	if t.m["root"] == nil && t.m["rewrite"] != nil {
-		l.errorf(t.spot.child("rewrite").key, "rewrite of a site is for its root, and there is none")
+	if s.Proxy = l.forward(t, cfg, s.Rewrite); s.Proxy == nil {
+		l.misplaced(t)
+	} else if t.m["root"] != nil {
+		l.errorf(t.spot.key, "%s has root and proxy; want one of them, and routes for the other", t.name)
+	}
+	if t.m["root"] == nil && t.m["proxy"] == nil && t.m["rewrite"] != nil {
+		l.errorf(t.spot.child("rewrite").key, "rewrite of a site is for its root or proxy, and there is none")
 	}
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
 	s.Options = o.shared(each)
-	if t.m["root"] == nil && len(routes) == 0 {
-		l.errorf(t.spot.key, "%s has no root, the folder to serve, and no [[site.route]]", t.name)
+	if t.m["root"] == nil && t.m["proxy"] == nil && len(routes) == 0 {
+		l.errorf(t.spot.key, "%s has no root, the folder to serve, no proxy and no [[site.route]]", t.name)
 	}
 	if ok {
 		s.Root = l.root(root, at, o)
 	}
-	s.Routes = l.routes(routes, s, o, each)
+	s.Routes = l.routes(routes, cfg, s, o, each)
 	return s
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/chert-http/chert/static"
 )
 
-// Route is what a site does with the requests of a path. It has one of Root, Target and
-// Respond.
+// Route is what a site does with the requests of a path. It has one of Root, Proxy, Target
+// and Respond.
 type Route struct {
 	At      Position
 	Path    string // a pattern of package router, without method and host
@@ -26,6 +26,8 @@ type Route struct {
 	Root    string
 	Options static.Options
 	Rewrite []middleware.RewriteRule // of paths in Root
+
+	Proxy *Proxy
 
 	To     string // as the file has it
 	Target Target // of To
@@ -69,17 +71,17 @@ func countFolders(sites []*table) (n int) {
 }
 
 // routes reads the routes of a site, whose options are base.
-func (l *loader) routes(tables []*table, site Site, base options, each share) (all []Route) {
+func (l *loader) routes(tables []*table, cfg *Config, site Site, base options, each share) (all []Route) {
 	var earlier placed
 	var at []Position
 	for _, t := range tables {
-		r, patterns := l.route(t, site, base, each)
+		r, patterns := l.route(t, cfg, site, base, each)
 		all, at = append(all, r), append(at, t.spot.key)
 		if r.When != nil {
 			continue // in the place of one without a condition
 		}
 		pathAt := t.spot.child("path").value
-		if err := earlier.check(patterns, site.Root != ""); err != nil {
+		if err := earlier.check(patterns, site.Root != "" || site.Proxy != nil); err != nil {
 			l.errorf(pathAt, "the path %q %v", r.Path, err)
 		}
 		for _, p := range patterns {
@@ -123,14 +125,16 @@ func (all placed) check(patterns []router.Pattern, folder bool) error {
 			}
 		}
 		if folder && p.Conflict(everything) != "" {
-			return errors.New("matches every request, so root of the site is never used; leave one of them out")
+			return errors.New("matches every request, so root or proxy of the site is never used; leave one of them " +
+				"out")
 		}
 	}
 	return nil
 }
 
 // route reads one route.
-func (l *loader) route(t *table, site Site, base options, each share) (r Route, patterns []router.Pattern) {
+func (l *loader) route(t *table, cfg *Config, site Site, base options, each share) (r Route,
+	patterns []router.Pattern) {
 	var wildcards *Wildcards
 	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)
@@ -153,6 +157,8 @@ func (l *loader) route(t *table, site Site, base options, each share) (r Route, 
 	r.Status = http.StatusMovedPermanently
 	l.redirectStatus(t, &r.Status)
 	body := l.respondBody(t, int(status))
+	strip := l.strip(t, r.Path, wildcards)
+	forward := l.forward(t, cfg, r.Rewrite)
 
 	switch l.action(t, fileKeys) {
 	case "root":
@@ -163,6 +169,10 @@ func (l *loader) route(t *table, site Site, base options, each share) (r Route, 
 		if wildcards != nil && !wildcards.Rest {
 			l.errorf(t.spot.child("path").value, "the path of a route with root ends in a wildcard for the name in "+
 				`the folder, as in "/img/{path...}"`)
+		}
+	case "proxy":
+		if r.Proxy = forward; forward != nil {
+			forward.Strip = strip
 		}
 	case "redirect":
 		if !hasRedirect || wildcards == nil {
@@ -252,14 +262,14 @@ func (l *loader) routeMethods(t *table) (methods []string) {
 // other actions are a mistake.
 func (l *loader) action(t *table, fileKeys []string) string {
 	var has []string
-	for _, key := range []string{"root", "redirect", "respond"} {
+	for _, key := range []string{"root", "proxy", "redirect", "respond"} {
 		if t.m[key] != nil {
 			has = append(has, key)
 		}
 	}
 	switch len(has) {
 	case 0:
-		l.errorf(t.spot.key, "%s does nothing; want root, redirect or respond", t.name)
+		l.errorf(t.spot.key, "%s does nothing; want root, proxy, redirect or respond", t.name)
 		return ""
 	case 1:
 	default:
@@ -269,10 +279,12 @@ func (l *loader) action(t *table, fileKeys []string) string {
 	for _, group := range []struct {
 		action string
 		keys   []string
-	}{{"root", fileKeys}, {"redirect", []string{"status"}}, {"respond", []string{"body", "file", "type"}}} {
+	}{{"root", fileKeys}, {"proxy", proxyKeys}, {"redirect", []string{"status"}},
+		{"respond", []string{"body", "file", "type"}}} {
 		for _, key := range group.keys {
 			switch {
 			case t.m[key] == nil || group.action == has[0]:
+			case has[0] == "proxy" && (key == "rewrite" || key == "compression"):
 			case key == "status" && has[0] == "respond":
 				l.errorf(t.spot.child(key).key, "status is for redirect; respond has the status itself")
 			default:

@@ -37,7 +37,7 @@ func TestRouteProblems(t *testing.T) {
 	)
 	at := func(path, rest string) string { return route + "path = '" + path + "'\n" + rest + "\n" }
 	for _, tt := range []struct{ name, text, want string }{
-		{"nothing at all", site, "1:3: [[site]] has no root, the folder to serve, and no [[site.route]]"},
+		{"nothing at all", site, "1:3: [[site]] has no root, the folder to serve, no proxy and no [[site.route]]"},
 		{"no path", site + route + "respond = 200\n", `3:8: [[site.route]] has no path; want path = "/api/{rest...}"`},
 		{"path's type", site + route + "path = 1\nrespond = 200\n", "4:8: path wants a string, not a number"},
 		{"a method in it", site + at("GET /x", "respond = 200"), `4:8: path wants no method and no spaces; want methods = ["GET"]`},
@@ -46,7 +46,7 @@ func TestRouteProblems(t *testing.T) {
 		{"a regular expression", site + at("/{id:[0-9]+}", "respond = 200"), "4:8: path: wildcards have no expressions"},
 		{"not at the end", site + at("/{a...}/b", "respond = 200"), "4:8: path: {a...} is not at the end"},
 		{"unclean", site + at("/a//b", "respond = 200"), "4:8: path: an unclean path never matches"},
-		{"no action", site + at("/a", ""), "3:8: [[site.route]] does nothing; want root, redirect or respond"},
+		{"no action", site + at("/a", ""), "3:8: [[site.route]] does nothing; want root, proxy, redirect or respond"},
 		{"two actions", site + at("/a", "respond = 200\nredirect = '/b'"), "3:8: [[site.route]] has redirect and respond; want one of them"},
 		{"three actions", site + at("/a/{x...}", "root = 'www'\nrespond = 200\nredirect = '/b'"), "3:8: [[site.route]] has root and redirect and respond"},
 		{"no method", site + at("/a", "respond = 200\nmethods = []"), "6:1: methods is empty"},
@@ -59,7 +59,7 @@ func TestRouteProblems(t *testing.T) {
 		{"neither wins", site + at("/a/{x}", "respond = 200") + at("/{x}/b", "respond = 200"), `7:8: the path "/{x}/b" cannot be beside the one in line 4: both match "/a/b", and neither is more specific`},
 		{"methods against paths", site + at("/a/b", "respond = 200") + at("/a/{x...}", "respond = 200\nmethods = 'GET'"), `7:8: the path "/a/{x...}" cannot be beside the one in line 4: the first matches more methods, but fewer paths`},
 		{"one of the methods", site + at("/a", "respond = 200\nmethods = ['GET', 'PUT']") + at("/a", "respond = 200\nmethods = ['POST', 'PUT']"), `8:8: the path "/a" cannot be beside the one in line 4: both match`},
-		{"nothing left for root", root + at("/{x...}", "respond = 200"), `5:8: the path "/{x...}" matches every request, so root of the site is never used`},
+		{"nothing left for root", root + at("/{x...}", "respond = 200"), `5:8: the path "/{x...}" matches every request, so root or proxy of the site is never used`},
 		{"root without a wildcard", site + at("/a", "root = 'www'"), "4:8: the path of a route with root ends in a wildcard"},
 		{"root with a nameless one", site + at("/a/", "root = 'www'"), "4:8: the path of a route with root ends in a wildcard"},
 		{"root with a single one", site + at("/a/{x}", "root = 'www'"), "4:8: the path of a route with root ends in a wildcard"},

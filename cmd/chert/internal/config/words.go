@@ -82,7 +82,7 @@ var hints = []struct {
 			"of --config have hosts",
 		Key: `want hosts = ["example.com"]`,
 	}},
-	{"server servers virtual_host virtualhost file_server static", Hint{
+	{"server --servers virtual_host virtualhost file_server static", Hint{
 		Flag: `"chert serve DIR" serves a folder; --config FILE many sites`,
 		Key:  "want [[site]] with hosts and root",
 	}},
@@ -90,12 +90,30 @@ var hints = []struct {
 		Flag: `the folder has no flag, as in "chert serve DIR"`,
 		Key:  "want root",
 	}},
-	{
-		"proxy_pass reverse_proxy proxy proxypass upstream upstreams backend fastcgi_pass php_fastcgi uwsgi_pass " +
-			"grpc_pass cgi proxy_set_header load_balancing",
-		both("chert serve is no reverse proxy yet: put one in front (docs/proxy.md), or write a program " +
-			"with net/http/httputil.ReverseProxy as a handler (docs/library.md)"),
-	},
+	{"proxy_pass reverse_proxy proxypass --proxy handle_proxy", Hint{
+		Flag: `"chert proxy ADDR" forwards requests; the sites of --config have proxy`,
+		Key:  `want proxy = "127.0.0.1:9000", or the name of an [upstream.NAME]`,
+	}},
+	{"--upstream upstreams backend backends load_balancing lb_policy least_conn ip_hash", Hint{
+		Flag: `"chert proxy ADDR..." has several servers; the file of --config has [upstream.NAME]`,
+		Key:  `want [upstream.NAME] with servers and balance, and proxy = "NAME"`,
+	}},
+	{"fastcgi_pass php_fastcgi uwsgi_pass cgi", both("chert does not speak FastCGI or uwsgi, only HTTP: put a " +
+		"server in between that speaks it")},
+	{"grpc_pass", Hint{
+		Flag: "the file of --config has [upstream.NAME] with protocol",
+		Key:  `want [upstream.NAME] with protocol = "h2", and proxy = "NAME"`,
+	}},
+	{"proxy_set_header header_up", Hint{
+		Key: `want request_headers = { NAME = "VALUE" } beside proxy, and proxy_host for Host; X-Forwarded-For, ` +
+			"-Proto, -Host and -Port are set without it",
+	}},
+	{"proxy_read_timeout proxy_connect_timeout proxy_send_timeout dial_timeout", Hint{
+		Key: "want connect_timeout, response_timeout or stall_timeout in [upstream.NAME]",
+	}},
+	{"health_uri health_check health_checks", Hint{
+		Key: `want check = "/healthz" in [upstream.NAME]`,
+	}},
 	{"--basic_auth --htpasswd --users auth basicauth auth_basic auth_basic_user_file username pass password", Hint{
 		Flag: "the sites of --config have [site.basic_auth]; --client-ca asks for certificates of clients",
 		Key:  `want [site.basic_auth] with users = { NAME = "HASH" } or htpasswd = "FILE"`,
@@ -124,7 +142,7 @@ var hints = []struct {
 	{"--try", Hint{Flag: "the sites of --config have try"}},
 	{"location locations alias handle handle_path --route routes prefix path_prefix base", Hint{
 		Flag: "a folder is served at /; the sites of --config have [[site.route]] for other paths",
-		Key:  `want [[site.route]] with path = "/img/{rest...}" and root, redirect or respond`,
+		Key:  `want [[site.route]] with path = "/img/{rest...}" and root, proxy, redirect or respond`,
 	}},
 	{"redir return uri --redirect --redirects --respond", Hint{
 		Flag: "the sites of --config have [[site.route]] with redirect or respond, and [[redirect]] is for whole hosts",
@@ -152,7 +170,7 @@ var hints = []struct {
 		Flag: "the sites of --config have types",
 		Key:  `want types = { ".foo" = "application/x-foo" }`,
 	}},
-	{"always proxy_hide_header header_up header_down more_clear_headers", Hint{
+	{"always proxy_hide_header header_down more_clear_headers", Hint{
 		Key: "want [[site.response_headers]] with set, add or remove, and status",
 	}},
 	{"--headers add_header more_set_headers cache_control= expires add_trailer charset", Hint{
@@ -275,7 +293,7 @@ var hints = []struct {
 		Key: `HTTP/2 is on over TLS; want protocols = ["h1"] in [[listen]] to turn it off. There is no HTTP/3 yet; ` +
 			"docs/http2.md",
 	}},
-	{"stub_status metrics pprof health healthcheck --status", Hint{
+	{"stub_status metrics pprof --health healthcheck --status", Hint{
 		Flag: "use --admin 9080: a page, health checks, profiles and /metrics for Prometheus",
 		Key:  `want admin = "9080": a page, health checks, profiles and /metrics for Prometheus`,
 	}},

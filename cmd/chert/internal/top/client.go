@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/interval"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -114,6 +115,18 @@ func (c *Client) Connections(ctx context.Context, most int) (all []stats.Connect
 func (c *Client) Setup(ctx context.Context) (s admin.Setup, err error) {
 	err = c.get(ctx, "setup", &s)
 	return s, err
+}
+
+// Upstreams are those that a server forwards to, at one moment.
+type Upstreams struct {
+	At        time.Time
+	Upstreams []proxy.UpstreamStatus
+}
+
+// Upstreams reads the state of those that the server forwards to.
+func (c *Client) Upstreams(ctx context.Context) (u Upstreams, err error) {
+	err = c.get(ctx, "upstreams", &u)
+	return u, err
 }
 
 func (c *Client) stranger(why string) error {

@@ -58,11 +58,12 @@ const (
 	viewRoutes view = iota
 	viewRequests
 	viewConnections
+	viewUpstreams
 	viewSites
 	views
 )
 
-var viewNames = [views]string{"routes", "requests", "connections", "sites"}
+var viewNames = [views]string{"routes", "requests", "connections", "upstreams", "sites"}
 
 // order is by which column routes are sorted, the highest first.
 type order struct {
@@ -89,6 +90,7 @@ type content struct {
 	conns    []stats.Connection
 	at       time.Time // of conns and setup
 	setup    admin.Setup
+	now, old Upstreams // and those of the update before
 }
 
 // summary returns the lines that every form has.
@@ -312,8 +314,12 @@ func (c *content) title() string {
 func (c *content) block() string {
 	var b strings.Builder
 	b.WriteString(c.title() + "\n")
-	for _, part := range [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2),
-		routes(c.report, c.order, unlimited)} {
+	parts := [][]line{summary(c.report), stages(c.report), loops(c.report, interval.MaxLoops+2),
+		routes(c.report, c.order, unlimited)}
+	if len(c.now.Upstreams) > 0 {
+		parts = append(parts, upstreams(&c.now, &c.old))
+	}
+	for _, part := range parts {
 		for _, l := range part {
 			b.WriteString(strings.TrimRight(l.text, " ") + "\n")
 		}
@@ -338,6 +344,8 @@ func (c *content) screen(width, height int, state string) []line {
 		lines = append(lines, requests(c.requests)...)
 	case viewConnections:
 		lines = append(lines, connections(c.conns, c.at)...)
+	case viewUpstreams:
+		lines = append(lines, upstreams(&c.now, &c.old)...)
 	case viewSites:
 		lines = append(lines, sites(&c.setup, c.at)...)
 	}
@@ -346,7 +354,7 @@ func (c *content) screen(width, height int, state string) []line {
 		lines = append(lines, line{})
 	}
 	keys := "q quit  space pause  tab or v view (" + viewNames[c.view] +
-		")  c connections  s sites  routes by: r requests  l latency  t time  e errors  o hand-overs"
+		")  c connections  u upstreams  s sites  routes by: r requests  l latency  t time  e errors  o hand-overs"
 	if len(keys) > width {
 		keys = "q quit  space pause  tab view (" + viewNames[c.view] + ")  sort by: r l t e o"
 	}

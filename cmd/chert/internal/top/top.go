@@ -46,6 +46,7 @@ func quiet(ctx context.Context, err error) error {
 func blocks(ctx context.Context, c *Client, o Options, before *interval.Sample, out io.Writer) error {
 	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
+	old, _ := c.Upstreams(ctx) // an older server has none
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -56,8 +57,9 @@ func blocks(ctx context.Context, c *Client, o Options, before *interval.Sample, 
 		if err != nil {
 			return quiet(ctx, err)
 		}
-		show := content{name: c.Name, report: interval.Between(before, now), order: orders[0]}
-		before = now
+		show := content{name: c.Name, report: interval.Between(before, now), order: orders[0], old: old}
+		show.now, _ = c.Upstreams(ctx)
+		before, old = now, show.now
 		text := show.block()
 		if n > 0 {
 			text = "\n" + text
@@ -159,6 +161,8 @@ func (s *screen) fetch(ctx context.Context, v view) (g got) {
 		g.show.requests, g.err = s.client.Requests(ctx, maxListed)
 	case viewConnections:
 		g.show.conns, g.show.at, g.err = s.client.Connections(ctx, maxListed)
+	case viewUpstreams:
+		g.show.now, g.err = s.client.Upstreams(ctx)
 	case viewSites:
 		g.show.setup, g.err = s.client.Setup(ctx)
 		g.show.at = g.sample.At
@@ -181,6 +185,9 @@ func (s *screen) take(g got) {
 		return
 	}
 	s.show.report = report
+	if !g.show.now.At.IsZero() {
+		s.show.old, s.show.now = s.show.now, g.show.now
+	}
 	s.show.requests, s.show.conns, s.show.setup, s.show.at = g.show.requests, g.show.conns, g.show.setup, g.show.at
 }
 
@@ -199,6 +206,8 @@ func (s *screen) key(k byte) bool {
 		s.show.view = (s.show.view + 1) % views
 	case 'c':
 		s.show.view = viewConnections
+	case 'u':
+		s.show.view = viewUpstreams
 	case 's':
 		s.show.view = viewSites
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/interval"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -59,6 +60,10 @@ func (f *fake) OpenConnections(int) []stats.Connection {
 func serve(t *testing.T) (*Client, *httptest.Server) {
 	t.Helper()
 	ts := httptest.NewServer(admin.New(&fake{since: time.Now().Add(-time.Hour)}, &admin.Options{
+		Upstreams: func() []proxy.UpstreamStatus {
+			return []proxy.UpstreamStatus{{Name: "app", Servers: []proxy.ServerStatus{{Addr: "10.0.0.1:8080", State: "up"}}}}
+		},
+
 		Setup: func() admin.Setup {
 			return admin.Setup{Reload: &admin.Reload{Error: "no such folder"}, Sites: []admin.Site{{Hosts: []string{"a.example"}}}}
 		}}))
@@ -220,13 +225,45 @@ func TestScreenSizes(t *testing.T) {
 		}
 		// The smallest usual one shows the routes' names, and findings to their end.
 		small := fmt.Sprint(s.show.screen(80, 30, ""))
-		if want := []string{"GET /fast", "title", "192.0.2.9:1", "no such folder"}[v]; !strings.Contains(small, want) || !strings.Contains(small, "(debug/requests)") || !strings.Contains(small, " LAG ") {
+		if want := []string{"GET /fast", "title", "192.0.2.9:1", "10.0.0.1:8080", "no such folder"}[v]; !strings.Contains(small, want) || !strings.Contains(small, "(debug/requests)") || !strings.Contains(small, " LAG ") {
 			t.Errorf("view %v in 80 columns:\n%s", viewNames[v], small)
 		}
 		text := fmt.Sprint(s.show.screen(300, 100, ""))
-		if want := []string{"GET /fast", "title", "192.0.2.9:1", "no such folder"}[v]; !strings.Contains(text, want) {
+		if want := []string{"GET /fast", "title", "192.0.2.9:1", "10.0.0.1:8080", "no such folder"}[v]; !strings.Contains(text, want) {
 			t.Errorf("view %v has no %q", viewNames[v], want)
 		}
+	}
+}
+
+func TestUpstreams(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	state := func(requests uint64) Upstreams {
+		return Upstreams{at, []proxy.UpstreamStatus{{Name: "app", Balance: "least", Queue: 1, MaxQueue: 8, Panic: true,
+			Retries: proxy.RetryStatus{Retries: 2, Limit: 30, Refused: 1}, Servers: []proxy.ServerStatus{
+				{Addr: "10.0.0.1:8080", State: "up", Check: "passing", InFlight: 3, MaxRequests: 10, Requests: requests,
+					Reused: requests / 2, Latency: 2 * time.Millisecond, Idle: 4},
+				{Addr: "10.0.0.2:8080", State: "ejected", Check: "unchecked", Cause: "5 failures: \x1b", Failures: 5,
+					Until: at.Add(7 * time.Second)},
+				{Addr: "[::1]:80", State: "up", Check: "unchecked", Backup: true, Draining: true},
+			}}}}
+	}
+	before, now := state(100), state(300)
+	now.At = at.Add(2 * time.Second)
+	got := upstreams(&now, &before)
+	for i, want := range []line{
+		{"UPSTREAM, SERVER", head},
+		{"app: least; 1 of at most 8 wait; 2 retries of at most 30 in 10 s, 1 not permitted so far; too few servers are up, so ejections are ignored", warn},
+		{"  10.0.0.1:8080                  100        0     2 ms      3/10     4    50% up, checks passing", normal},
+		{"  10.0.0.2:8080                    0        5        -         0     0      - ejected: 5 failures: \\x1b, for 5s", warn},
+		{"  [::1]:80                         0        0        -         0     0      - draining, backup", normal},
+	} {
+		if i >= len(got) || !strings.HasPrefix(got[i].text, want.text) || got[i].style != want.style {
+			t.Errorf("line %d: %q, want %q", i, got[min(i, len(got)-1)], want)
+		}
+	}
+	if got := upstreams(&Upstreams{}, &before); len(got) != 2 || got[1].text != "nothing is forwarded" {
+		t.Errorf("without upstreams: %q", got)
 	}
 }
 

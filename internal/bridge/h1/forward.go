@@ -1,0 +1,439 @@
+package h1
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/stats"
+)
+
+// This file forwards requests on the loop, without a goroutine: a direct handler has made a
+// Plan, and the response of another server comes later.
+
+// forwarded is a request that waits for the response of another server: the conn.Session
+// meanwhile, and the outbound.Client. The loop's driver calls all of its methods but Sent.
+type forwarded struct {
+	bridge.Ending
+	s        *Session
+	link     *conn.Conn
+	x        outbound.Exchange
+	plan     *outbound.Plan // until the exchange begins
+	out      *buf.Buf       // what is to be sent to the client; nil for nothing
+	edits    *bridge.Edits
+	via      string
+	pattern  string
+	time     bridge.Timing
+	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
+	status   int32 // of the final response; 0 before it
+	next     conn.Next
+	trailers bool // the client accepts them
+	chunked  bool
+	crlf     bool // of a chunk whose data has been sent
+	last     bool // the connection ends after the response
+	alive    bool // the client permits another request
+	stalled  bool // the client has no room
+	inside   bool // Begin is running
+	over     bool
+}
+
+var (
+	_ conn.Inspected  = (*forwarded)(nil)
+	_ outbound.Client = (*forwarded)(nil)
+)
+
+// maxAhead is how much a client may send of its next requests while it waits.
+const maxAhead = 16 << 10
+
+// forward leaves r to p. Its bytes have not been discarded.
+func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
+	out := buf.Get(len(r.raw) + 256)
+	var err error
+	if out.B, p.Sent, err = forward.AppendRequest(out.B, r.raw, &r.head, &p.Request); err != nil {
+		out.Release()
+		p.Drop()
+		return s.serveAfterAll(r) // which answers it
+	}
+	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)
+	p.Out = out
+	if s.ReadTimeout > 0 {
+		s.HeadServed()
+	}
+	s.release()
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, trailers: p.Sent.Trailers,
+		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive}
+	f.edits = bridge.EditsOf(&r.x)
+	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
+		f.deadline = f.time.HeadAt() + int64(d)
+	}
+	s.Link.SetDeadline(f.deadline)
+	f.Pass(&s.Client, r.x.TakeWatcher())
+	s.Link.Discard(len(r.raw))
+	r.free()
+	s.facts.Or(away)
+	s.Link.Switch(f)
+	if !s.Link.OnLoop() {
+		return conn.Requeue // Data begins on the loop
+	}
+	return f.begin()
+}
+
+// dropPlan ends a Plan that is not carried out.
+func (s *Session) dropPlan(r *request) {
+	if p, ok := r.x.Plan().(*outbound.Plan); ok {
+		p.Drop()
+	}
+}
+
+// begin begins the exchange, and returns what is to happen on the client's connection.
+func (f *forwarded) begin() conn.Next {
+	p := f.plan
+	f.plan = nil
+	f.inside = true
+	f.x.Begin(f.link.Loop(), p, f)
+	if f.inside = false; f.over {
+		return f.next
+	}
+	return conn.More
+}
+
+// Data implements conn.Session.
+func (f *forwarded) Data(eof bool) conn.Next {
+	switch {
+	case f.plan != nil && !eof:
+		return f.begin()
+	case eof: // the client has gone, as net/http understands it
+		f.gone()
+		return conn.Close
+	case f.stalled && !f.link.Stalled():
+		f.stalled = false
+		f.x.Resume()
+	}
+	return f.reading()
+}
+
+// reading is what is to happen while the response has not ended.
+func (f *forwarded) reading() conn.Next {
+	if len(f.link.Buffered()) > maxAhead {
+		return conn.Await
+	}
+	return conn.More
+}
+
+// gone ends the exchange because the client has gone.
+func (f *forwarded) gone() {
+	if p := f.plan; p != nil {
+		f.plan = nil
+		p.Drop()
+	} else {
+		f.x.Cancel()
+	}
+	f.ended(false)
+}
+
+// ended notes the end of the response.
+func (f *forwarded) ended(complete bool) {
+	f.over = true
+	f.dropOut()
+	s := f.s
+	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(int(f.status)), f.pattern)
+	if waiting, lost := f.link.Unsent(); waiting > 0 && complete {
+		f.link.Follow(f)
+	} else {
+		f.Over(&s.Client, lost, complete)
+	}
+}
+
+// Sent implements conn.Follower.
+func (f *forwarded) Sent(lost int64) { f.Over(&f.s.Client, lost, true) }
+
+func (f *forwarded) dropOut() {
+	if f.out != nil {
+		f.out.Release()
+		f.out = nil
+	}
+}
+
+// Response implements outbound.Client.
+func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
+	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Add: add}
+	if !r.Interim() {
+		f.status = int32(r.Status)
+		f.last = !f.alive || !f.s.KeepAlives()
+		o.Close = f.last
+		f.SetStatus(r.Status)
+		o.Add = f.addKept(add, head, r)
+	}
+	var date [48]byte
+	const name, end = len("Date: "), len("\r\n")
+	line := bridge.AppendDate(date[:0], f.link.Now())
+	o.Date = line[name : len(line)-end]
+	b := f.buffer(len(head) + len(o.Add) + 512)
+	out, framing, err := forward.AppendResponse(b.B, head, r, &o)
+	if err != nil {
+		f.broken()
+		return err
+	}
+	if !r.Interim() && f.edits.Later() {
+		out = f.edit(out[:len(b.B)], out[len(b.B):])
+	}
+	b.B = out
+	f.chunked = framing == http1.FramingChunked
+	return nil
+}
+
+// edit appends head, of a response, as middleware changes it.
+func (f *forwarded) edit(dst, head []byte) []byte {
+	var x wire.Exchange
+	x.Reset(wire.Request{Method: f.method()})
+	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
+	dst = append(append(dst, lines[0]...), "\r\n"...)
+	fixed := len(dst)
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		if wire.MaySet(name) {
+			x.AddHeader(name, value)
+		} else {
+			dst = append(append(dst, line...), "\r\n"...)
+		}
+	}
+	framing := string(dst[fixed:])
+	dst = dst[:fixed]
+	f.edits.Change(&f.s.Client, &x, int(f.status))
+	for field := range x.ResponseFields {
+		dst = http1.AppendField(dst, field.Name, field.Value)
+	}
+	return append(append(dst, framing...), "\r\n"...)
+}
+
+// method is what matters of the request's to its response.
+func (f *forwarded) method() string {
+	if f.x.Head() {
+		return http.MethodHead
+	}
+	return http.MethodGet
+}
+
+// addKept adds the fields that middleware has set: see wire.Exchange.Keep.
+func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
+	var all []byte
+	for _, k := range f.edits.Kept() {
+		if wire.IsList(k.Name) || !hasField(head, r, k.Name) {
+			all = http1.AppendField(all, k.Name, k.Value)
+		}
+	}
+	if all == nil {
+		return add
+	}
+	return append(all, add...)
+}
+
+func hasField(head []byte, r *http1.Response, name string) bool {
+	for i := range r.Fields {
+		if http1.FoldEqual(r.Fields[i].Name.Bytes(head), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// buffer returns out with room for n bytes more.
+func (f *forwarded) buffer(n int) *buf.Buf {
+	if f.out == nil {
+		f.out = buf.Get(n)
+		f.out.B = f.out.B[:0]
+	} else if cap(f.out.B)-len(f.out.B) < n {
+		f.out = f.out.Grow(n)
+	}
+	return f.out
+}
+
+// Body implements outbound.Client.
+func (f *forwarded) Body(p []byte) error {
+	f.Given(len(p))
+	const frame = 2 + 16 + 2
+	join := len(p) <= joinBody
+	if !f.chunked && !join && f.out == nil {
+		return f.send(nil, p)
+	}
+	b := f.buffer(frame + min(len(p), joinBody) + 2)
+	if f.chunked {
+		b.B = http1.AppendChunkSize(f.endChunk(b.B), len(p))
+		if f.crlf = !join && cap(p)-len(p) < 2; !f.crlf && !join {
+			// There is no room if the server's chunk has not ended: then more of it follows.
+			p = append(p, "\r\n"...)
+		}
+	}
+	if !join {
+		return f.sendOut(p)
+	}
+	if b.B = append(b.B, p...); f.chunked {
+		b.B = append(b.B, "\r\n"...)
+	}
+	return nil
+}
+
+// endChunk appends the end of the last chunk's data.
+func (f *forwarded) endChunk(b []byte) []byte {
+	if f.crlf {
+		f.crlf = false
+		b = append(b, "\r\n"...)
+	}
+	return b
+}
+
+// sendOut sends what is in out, and then p.
+func (f *forwarded) sendOut(p []byte) error {
+	var a []byte
+	if f.out != nil {
+		a = f.out.B
+	}
+	err := f.send(a, p)
+	f.dropOut()
+	return err
+}
+
+func (f *forwarded) send(a, b []byte) error {
+	err := f.link.Send(&conn.Write{A: a, B: b, Deadline: f.deadline})
+	if err != nil {
+		f.broken()
+	}
+	return err
+}
+
+// broken ends the client's connection, which has failed. The Exchange has ended.
+func (f *forwarded) broken() {
+	f.ended(false)
+	f.leave(conn.Reset)
+}
+
+// leave does what is to happen next on the client's connection, whose response is over.
+func (f *forwarded) leave(next conn.Next) {
+	f.s.facts.And(^away)
+	if f.inside {
+		f.next = next
+		return
+	}
+	f.link.Act(next)
+}
+
+// Flush implements outbound.Client.
+func (f *forwarded) Flush() (full bool, err error) {
+	if f.out != nil {
+		if err := f.sendOut(nil); err != nil {
+			return false, err
+		}
+	}
+	if !f.link.Stalled() {
+		return false, nil
+	}
+	if f.stalled = true; !f.inside {
+		f.link.Act(f.reading())
+	}
+	return true, nil
+}
+
+// End implements outbound.Client.
+func (f *forwarded) End(b []byte, fields []http1.Field) {
+	if f.chunked {
+		out := f.buffer(len(b) + 16)
+		out.B = append(f.endChunk(out.B), "0\r\n"...)
+		if f.trailers {
+			out.B = forward.AppendTrailer(out.B, b, fields)
+		} else {
+			out.B = append(out.B, "\r\n"...)
+		}
+	}
+	if f.out != nil && f.sendOut(nil) != nil {
+		return
+	}
+	f.finish()
+}
+
+// finish gives the connection back to HTTP/1 after a response.
+func (f *forwarded) finish() {
+	f.ended(true)
+	s := f.s
+	s.Link.Switch(s)
+	next := conn.Close
+	if !f.last {
+		next = s.settle(conn.More)
+	}
+	s.facts.And(^away)
+	switch {
+	case next != conn.More || f.inside:
+	case len(s.Link.Buffered()) > 0 && !s.sending:
+		next = conn.Requeue
+	case !s.sending:
+		next = s.Data(false) // there is nothing: it begins to wait
+	}
+	f.leave(next)
+}
+
+// Fail implements outbound.Client.
+func (f *forwarded) Fail(reason.Code) {
+	if f.status != 0 {
+		// Only the end of the connection tells the client that the response is incomplete.
+		f.sendOutIfAny()
+		f.ended(false)
+		f.leave(conn.Close)
+		return
+	}
+	var x wire.Exchange
+	x.Reset(wire.Request{Method: f.method()})
+	a := f.edits.Instead(&f.s.Client, &x, f.x.Route().Instead())
+	f.status, f.last = int32(a.Status), !f.alive || !f.s.KeepAlives()
+	f.SetStatus(a.Status)
+	f.Given(len(a.Body))
+	out := f.buffer(1024 + len(a.Body))
+	out.B = appendAnswer(out.B, a.Status, a.Fields)
+	if !a.HasDate {
+		out.B = bridge.AppendDate(out.B, f.link.Now())
+	}
+	if f.last {
+		out.B = append(out.B, "Connection: close\r\n"...)
+	}
+	out.B = append(append(out.B, "\r\n"...), a.Body...)
+	if f.sendOut(nil) == nil {
+		f.finish()
+	}
+}
+
+func (f *forwarded) sendOutIfAny() {
+	if f.out != nil {
+		f.link.Send(&conn.Write{A: f.out.B, Deadline: f.deadline})
+	}
+}
+
+// Expired implements conn.Session: the whole response has taken too long.
+func (f *forwarded) Expired() conn.Next {
+	f.gone()
+	return conn.Reset
+}
+
+// Closed implements conn.Session.
+func (f *forwarded) Closed(bool) {
+	if !f.over {
+		f.gone()
+	}
+	f.s.SetState(http.StateClosed)
+}
+
+func (f *forwarded) Serve() conn.Next      { return conn.More }
+func (f *forwarded) Writable() conn.Next   { return conn.More }
+func (f *forwarded) Drain(int64) conn.Next { return conn.More } // the response comes first
+func (f *forwarded) Since(int64) int64     { return -1 }        // it is not idle
+func (f *forwarded) Late(time.Duration)    {}
+func (f *forwarded) PeerGone(bool)         {}
+
+// Speaks and Running implement conn.Inspected.
+func (f *forwarded) Speaks() string                                  { return "HTTP/1" }
+func (f *forwarded) Running(bool, int64, func(stats.Request, int64)) {}

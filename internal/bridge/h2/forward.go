@@ -1,0 +1,469 @@
+package h2
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/view"
+)
+
+// This file forwards requests on the loop: the response of a stream comes from another server,
+// whose connection is on the same loop.
+
+// forwarded is a request whose response another server sends. The loop's driver has what is not
+// lasting's: Source's methods, which any goroutine may call, only post to it.
+type forwarded struct {
+	lasting
+	x     outbound.Exchange
+	loop  *loop.Loop
+	edits *bridge.Edits
+	via   string
+	// block is a head that has not been put into a frame, and body a small part of the body that
+	// follows it; both are kept for what comes next, since one frame may have all of it.
+	block *buf.Buf
+	body  *buf.Buf
+	tail  *buf.Buf // the trailers' block
+	ends  bool     // End was called: END_STREAM follows
+	begun bool     // a final response has
+	over  bool     // nothing more is sent, or all of it was
+}
+
+var _ outbound.Client = (*forwarded)(nil)
+
+// forwards reports whether requests of the Session may be forwarded.
+func (s *Session) forwards() bool {
+	if !s.loops || !s.Link.OnLoop() {
+		return false
+	}
+	_, ok := s.Link.(*conn.Conn)
+	return ok
+}
+
+// plan returns what the handler of r has planned, with the request that is to be sent, or nil if it
+// has to be served otherwise.
+func (r *request) plan() *outbound.Plan {
+	p, ok := r.x.Plan().(*outbound.Plan)
+	if !ok {
+		return nil
+	}
+	head := buf.Get(len(r.fields.Bytes) + 64)
+	defer head.Release()
+	q := http1.Request{Minor: 1, ContentLength: -1}
+	span := func(b []byte) http1.Span {
+		start := len(head.B)
+		head.B = append(head.B, b...)
+		return http1.Span{Start: uint32(start), End: uint32(len(head.B))}
+	}
+	q.Method, q.Target = span(view.Bytes(r.x.Method())), span(r.x.Target())
+	q.Host, q.HasHost = span(r.x.Host()), true
+	r.each(func(name, value []byte) bool {
+		n := span(name)
+		q.Fields = append(q.Fields, http1.Field{Name: n, Value: span(value), ID: http1.LookupField(name)})
+		return true
+	})
+	p.Request.Version = "2"
+	out := buf.Get(len(head.B) + 256)
+	var err error
+	if out.B, p.Sent, err = forward.AppendRequest(out.B, head.B, &q, &p.Request); err != nil {
+		out.Release()
+		p.Drop()
+		return nil
+	}
+	p.Out = out
+	return p
+}
+
+// drop gives up what the handler has left.
+func (r *request) drop() {
+	r.dropPlan()
+	r.st.s.guard(r.x.Drop)
+}
+
+// dropPlan ends a plan that is not carried out.
+func (r *request) dropPlan() {
+	if p, ok := r.x.Plan().(*outbound.Plan); ok {
+		p.Drop()
+	}
+}
+
+// forward carries out p, instead of a response of the handler's.
+func (r *request) forward(p *outbound.Plan) {
+	st, s := r.st, r.st.s
+	f := &forwarded{loop: s.Link.(*conn.Conn).Loop(), via: p.Via, edits: bridge.EditsOf(&r.x)}
+	f.lasting = lasting{offers: offers{st: st}, source: f, returned: true}
+	st.pattern = r.x.Pattern()
+	limit := r.x.WriteLimit(s.WriteTimeout)
+	f.Pass(&s.Client, r.x.TakeWatcher())
+	r.free()
+	s.mu.Lock()
+	s.high = s.outFullLocked()
+	st.dropBodyLocked()
+	st.unkeepLocked()
+	if limit > 0 {
+		st.writeBy = time.Now().Add(limit)
+	}
+	if st.state == stateReset || s.over != nil {
+		if st.state == stateReset {
+			st.retireLocked()
+		}
+		s.mu.Unlock()
+		p.Drop()
+		f.Over(&s.Client, 0, false)
+		f.account()
+		return
+	}
+	st.lasting = &f.lasting
+	st.become(stateSending)
+	s.mu.Unlock()
+	f.x.Begin(f.loop, p, f)
+}
+
+func (f *forwarded) account() {
+	st := f.st
+	st.Time.Account(st.s.Link.Tally(), true, st.answer(), st.pattern)
+}
+
+// finish notes that nothing more is sent.
+func (f *forwarded) finish() {
+	f.over = true
+	f.dropBlock()
+	for _, b := range []*buf.Buf{f.body, f.tail} {
+		if b != nil {
+			b.Release()
+		}
+	}
+	f.body, f.tail = nil, nil
+}
+
+func (f *forwarded) dropBlock() {
+	if f.block != nil {
+		f.block.Release()
+		f.block = nil
+	}
+}
+
+// Writable, Stop and Closed implement takeover.Source.
+func (f *forwarded) Writable() { f.loop.Do(f.goOn) }
+func (f *forwarded) Stop()     {} // the response comes first
+
+func (f *forwarded) Closed() {
+	s := f.st.s
+	s.mu.Lock()
+	whole := f.whole
+	if s.mu.Unlock(); !whole {
+		f.loop.Do(f.cancel)
+	}
+}
+
+// goOn is called on the loop when there may be room again.
+func (f *forwarded) goOn() {
+	if f.over {
+		return
+	}
+	if full, err := f.push(); err != nil || full {
+		return // Closed follows, or another Writable
+	}
+	if f.st.s.flushBeside(); !f.ends {
+		f.x.Resume()
+	}
+}
+
+// cancel is called on the loop when the stream or the connection has ended.
+func (f *forwarded) cancel() {
+	if f.over {
+		return
+	}
+	if f.finish(); !f.ends {
+		f.x.Cancel()
+		f.account()
+	}
+}
+
+// Response implements outbound.Client.
+func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
+	if f.block != nil { // of an interim response
+		if _, err := f.push(); err != nil {
+			return f.gone(err)
+		}
+		f.dropBlock() // there was no room for it
+	}
+	o := forward.Response{Minor: 1, Trailers: true}
+	b := buf.Get(len(head) + len(add) + 256)
+	b.B = http2.AppendStatus(b.B, r.Status)
+	date := r.Interim()
+	var err error
+	if f.edits == nil && len(add) == 0 || r.Interim() {
+		err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field) {
+			date = date || field.ID == http1.FieldDate
+			b.B = http2.AppendField(b.B, view.String(field.Name.Bytes(head)), view.String(field.Value.Bytes(head)))
+		})
+	} else {
+		b.B, date, err = f.edited(b.B, head, r, &o, add)
+	}
+	if err != nil {
+		b.Release()
+		f.reset()
+		return f.gone(err)
+	}
+	if !date {
+		b.B = appendDate(b.B, f.st.s.Link.Now())
+	}
+	// Go's client takes that of a 304, which is of a body that is not sent, for a mistake.
+	if !r.Interim() && bridge.BodyAllowed(r.Status) && r.ContentLength >= 0 {
+		b.B = http2.AppendKnown(b.B, http2.IDContentLength, strconv.FormatInt(r.ContentLength, 10))
+	}
+	if f.via != "" {
+		b.B = http2.AppendField(b.B, "Via", "1."+string('0'+rune(r.Minor))+" "+f.via)
+	}
+	if f.block = b; !r.Interim() {
+		f.begun = true
+		f.st.status = int32(r.Status)
+		f.SetStatus(r.Status)
+	}
+	return nil
+}
+
+// edited appends the fields of a response as middleware changes them, and those of add.
+func (f *forwarded) edited(
+	b, head []byte, r *http1.Response, o *forward.Response, add []byte,
+) (_ []byte, date bool, err error) {
+	var x wire.Exchange
+	x.Reset(wire.Request{Method: f.method()})
+	has := map[string]bool{}
+	err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field) {
+		name := http1.CanonicalName(field.Name.Bytes(head), field.ID)
+		if has[name] = true; wire.MaySet(name) {
+			x.AddHeader(name, string(field.Value.Bytes(head)))
+		}
+	})
+	for _, k := range f.edits.Kept() {
+		if wire.IsList(k.Name) || !has[k.Name] {
+			x.AddHeader(k.Name, k.Value)
+		}
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(add), "\r\n"), "\r\n") {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			x.AddHeader(name, value)
+		}
+	}
+	if f.edits.Later() {
+		f.edits.Change(&f.st.s.Client, &x, r.Status)
+	}
+	for field := range x.ResponseFields {
+		date = date || field.Name == "Date"
+		b = http2.AppendField(b, field.Name, field.Value)
+	}
+	return b, date, err
+}
+
+// method is what matters of the request's to its response.
+func (f *forwarded) method() string {
+	if f.x.Head() {
+		return http.MethodHead
+	}
+	return http.MethodGet
+}
+
+// smallBody is the most that is kept for the frame that ends the stream.
+const smallBody = 4 << 10
+
+// Body implements outbound.Client.
+func (f *forwarded) Body(p []byte) error {
+	if f.body == nil && len(p) <= smallBody {
+		f.body = buf.Get(len(p))
+		f.body.B = append(f.body.B, p...)
+		return nil
+	}
+	if full, err := f.push(); err != nil {
+		return f.gone(err)
+	} else if full && f.block != nil { // there was no room for the head
+		if f.body == nil {
+			f.body = buf.Get(len(p))
+		} else {
+			f.body = f.body.Grow(len(p))
+		}
+		f.body.B = append(f.body.B, p...)
+		return nil
+	}
+	s := f.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.gone(f.offerBodyLocked(p))
+}
+
+// bodyLimit is that of Offer: so much of a response waits that the client does not accept, and what
+// is read from a server at a time.
+const bodyLimit = 64 << 10
+
+func (f *forwarded) offerBodyLocked(p []byte) error {
+	_, err := f.offerLocked(p, nil, bodyLimit)
+	if err == nil {
+		f.Given(len(p))
+	}
+	return err
+}
+
+// gone notes err, after which the client gets nothing more.
+func (f *forwarded) gone(err error) error {
+	if err != nil && !f.over {
+		f.finish()
+		f.account()
+	}
+	return err
+}
+
+// push puts what there is into frames. full: there is no room for more.
+func (f *forwarded) push() (full bool, err error) {
+	s := f.st.s
+	s.mu.Lock()
+	if f.block != nil && s.outFullLocked() && !s.full {
+		s.mu.Unlock()
+		s.flush()
+		s.mu.Lock()
+	}
+	wait := f.block != nil && s.outFullLocked() // no window bounds heads
+	if err = f.st.sendableLocked(); err == nil && !wait {
+		full, err = f.pushLocked()
+	}
+	if s.mu.Unlock(); err == nil && wait {
+		s.Link.Follow(f)
+	}
+	return full || wait, err
+}
+
+// Sent implements conn.Follower: the connection has room for a head.
+func (f *forwarded) Sent(int64) { f.loop.Do(f.goOn) }
+
+func (f *forwarded) pushLocked() (full bool, err error) {
+	st, s := f.st, f.st.s
+	if f.block != nil {
+		end := f.ends && f.body == nil && f.tail == nil
+		s.putBlockLocked(st, f.block.B, end)
+		if f.dropBlock(); end {
+			f.endedLocked()
+			return false, nil
+		}
+	}
+	if b := f.body; b != nil {
+		f.body = nil
+		defer b.Release()
+		if n := len(b.B); f.ends && f.tail == nil && len(st.rest) == 0 && s.allowLocked(st, n) == n {
+			s.putDataLocked(st, b.B, nil, n, true)
+			f.Given(n)
+			f.endedLocked()
+			return false, nil
+		}
+		if err := f.offerBodyLocked(b.B); err != nil {
+			return false, err
+		}
+	}
+	if f.ends {
+		tail := f.tail
+		f.tail, f.ending = nil, true
+		if f.finish(); len(st.rest) > 0 {
+			st.tail = tail // pump sends it after the rest
+		} else {
+			st.endLocked(tail, false)
+		}
+		s.settleSoonLocked()
+		return false, nil
+	}
+	return f.owed, nil
+}
+
+// endedLocked is called when END_STREAM is in a frame.
+func (f *forwarded) endedLocked() {
+	f.ending = true
+	f.finish()
+	f.st.endSentLocked()
+	f.st.s.settleSoonLocked()
+}
+
+// Flush implements outbound.Client.
+func (f *forwarded) Flush() (full bool, err error) {
+	if full, err = f.push(); err != nil {
+		return false, f.gone(err)
+	}
+	f.st.s.flushBeside()
+	return full, nil
+}
+
+// End implements outbound.Client.
+func (f *forwarded) End(b []byte, fields []http1.Field) {
+	for i := range fields {
+		if name := fields[i].Name.Bytes(b); forward.IsTrailer(name) {
+			if f.tail == nil {
+				f.tail = buf.Get(len(b) + 64)
+			}
+			f.tail.B = http2.AppendField(f.tail.B, view.String(name), view.String(fields[i].Value.Bytes(b)))
+		}
+	}
+	f.complete()
+}
+
+// complete ends a response all of which has come.
+func (f *forwarded) complete() {
+	f.ends = true
+	f.account()
+	if _, err := f.push(); err != nil {
+		f.finish()
+		return
+	}
+	f.st.s.flushBeside()
+}
+
+// Fail implements outbound.Client.
+func (f *forwarded) Fail(reason.Code) {
+	if f.begun {
+		// RFC 9113 section 8.1: only a reset tells the client that the response is incomplete.
+		f.push()
+		f.reset()
+		f.gone(errAborted)
+		return
+	}
+	var x wire.Exchange
+	x.Reset(wire.Request{Method: f.method()})
+	a := f.edits.Instead(&f.st.s.Client, &x, f.x.Route().Instead())
+	f.dropBlock()
+	block := buf.Get(256)
+	block.B = http2.AppendStatus(block.B, a.Status)
+	for i := range a.Fields {
+		block.B = http2.AppendField(block.B, a.Fields[i].Name, a.Fields[i].Value)
+	}
+	if !a.HasDate {
+		block.B = appendDate(block.B, f.st.s.Link.Now())
+	}
+	f.block = block
+	f.st.status = int32(a.Status)
+	if f.SetStatus(a.Status); len(a.Body) > 0 {
+		f.body = buf.Get(len(a.Body))
+		f.body.B = append(f.body.B, a.Body...)
+	}
+	f.complete()
+}
+
+// reset ends the stream, of whose response some is missing.
+func (f *forwarded) reset() {
+	st, s := f.st, f.st.s
+	s.mu.Lock()
+	if !st.closed() && s.over == nil {
+		f.ending = true
+		s.rstLocked(st.id, http2.InternalError)
+		st.closeLocked(errAborted)
+		s.settleSoonLocked()
+	}
+	s.mu.Unlock()
+	s.flushBeside()
+}

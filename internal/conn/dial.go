@@ -1,0 +1,117 @@
+package conn
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+)
+
+// This file is for connections that the server opens, and for two connections of one loop
+// that pass bytes to each other.
+//
+// All calls of both are made on their loop, and no user code runs in between: so the session of
+// one may call the Conn of the other as its own session may, but for what its session's methods
+// return. Act stands for that.
+
+// An Out is a Conn that the server has opened. It is none of its clients: it is not counted or
+// shown as one, and gives way only as its owner decides.
+type Out struct{ Conn }
+
+var _ loop.Sock = (*Out)(nil)
+
+// A Dialled is the Session of an Out.
+type Dialled interface {
+	Session
+	// Connected is called once on the loop, before any other method but Expired and Closed:
+	// the socket is connected, or e says why it is not. Then the connection is closed, whatever
+	// is returned.
+	Connected(e sys.Errno) Next
+}
+
+// Dial begins to connect, on l's goroutine. o is part of the Session's own allocation. deadline is
+// as for SetDeadline: Session.Expired is called if the socket is not connected by then. On an
+// error Dial keeps nothing, and calls none of the Session's methods.
+func (o *Out) Dial(l *loop.Loop, to *sys.Remote, s Dialled, shared *Shared, deadline int64) sys.Errno {
+	fd, e := l.Poller().Connect(to)
+	if e != 0 {
+		return e
+	}
+	c := &o.Conn
+	c.loop, c.fd, c.session, c.shared, c.phase = l, int32(fd), s, shared, connecting
+	c.SetDeadline(deadline)
+	var err error
+	if c.handle, err = l.Attach(o, fd, &c.node); err != nil {
+		l.Poller().CloseFD(fd)
+		if errors.As(err, &e) {
+			return e
+		}
+		return syscall.ENOMEM
+	}
+	c.arm()
+	return 0
+}
+
+// Spare implements loop.Spare: it leaves no room for a client.
+func (o *Out) Spare() (since int64, ok bool) { return 0, false }
+
+// Quiet reports whether the peer has neither sent anything that was not read, nor ended its
+// stream. Only the loop that owns o may call it.
+func (o *Out) Quiet() bool {
+	if o.ready&(poll.Readable|poll.PeerClosed|poll.Hangup) != 0 {
+		return false
+	}
+	o.loop.Tally.Add(true, tally.Others, 1)
+	_, e := o.loop.Poller().Peek(int(o.fd))
+	return sys.Again(e)
+}
+
+// connected ends the phase connecting if the attempt has ended.
+func (c *Conn) connected() (mine bool) {
+	if c.ready&(poll.Writable|poll.Hangup) == 0 {
+		return true
+	}
+	c.loop.Tally.Add(true, tally.Others, 1)
+	e := c.loop.Poller().SocketError(int(c.fd))
+	s := c.session.(Dialled)
+	if e != 0 {
+		s.Connected(e)
+		c.closeNow()
+		return true
+	}
+	c.phase = reading
+	if c.act(s.Connected(0)) {
+		return c.fill()
+	}
+	return true
+}
+
+// Act does what next says, as after a method of the Session, which is not running. Only the loop
+// that owns c may call it. Close and Linger may use the driver's scratch buffer: what another
+// connection has Buffered there is lost. next is not one that passes c to a goroutine.
+func (c *Conn) Act(next Next) {
+	if c.phase < ending {
+		c.phase = reading
+		c.act(next)
+	}
+}
+
+// Resume ends an Await, and has Data called in another turn. Only the loop that owns c may call it.
+func (c *Conn) Resume() {
+	if c.phase == awaiting {
+		c.phase = reading
+		c.Again()
+	}
+}
+
+// Again has Data called in another turn, as Requeue does. Only the loop that owns c may call it.
+func (c *Conn) Again() {
+	c.refeed = true
+	c.loop.Requeue(c.handle)
+}
+
+// Loop returns the loop that the connection belongs to.
+func (c *Conn) Loop() *loop.Loop { return c.loop }

@@ -1,0 +1,214 @@
+package origin
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// Upload is the body of a request, of which the first bytes are held so that it can be sent
+// again. One goroutine at a time may use it, beside the one that it starts for itself when
+// more is needed than Fill has read: a client that is slow must not be what a gateway waits
+// for when a server fails.
+type Upload struct {
+	body io.Reader
+	most int // bytes that are held
+
+	held  []byte
+	whole bool        // held is all of it
+	err   error       // of body, io.EOF included, after what is held
+	gone  atomic.Bool // more than what is held has been used
+
+	pieces chan piece // from the reader; nil before it runs
+	taken  chan struct{}
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+type piece struct {
+	b   []byte
+	err error
+}
+
+// errStopped is what a Cursor returns after its Close.
+var errStopped = errors.New("origin: the exchange has ended")
+
+// NewUpload returns the body that body has, of which up to most bytes are held.
+func NewUpload(body io.Reader, most int) *Upload { return &Upload{body: body, most: most} }
+
+// Fill reads what can be held, and reports whether that is the whole body. It blocks. err
+// is that of the client, which has not sent what it has announced.
+func (u *Upload) Fill(length int64) (whole bool, err error) {
+	room := u.most
+	if length >= 0 && length < int64(room) {
+		room = int(length)
+	}
+	u.held = make([]byte, 0, room+1) // one more for a Read that finds the end
+	for len(u.held) < room || int64(room) == length && len(u.held) < cap(u.held) {
+		n, err := u.body.Read(u.held[len(u.held):cap(u.held)])
+		u.held = u.held[:len(u.held)+n]
+		if err != nil {
+			u.err = err
+			if u.whole = err == io.EOF; !u.whole {
+				return false, err
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Whole returns the body, if it is held completely.
+func (u *Upload) Whole() ([]byte, bool) { return u.held, u.whole }
+
+// Gone reports whether a part of it has been used that is no longer held.
+func (u *Upload) Gone() bool { return u.gone.Load() }
+
+// Waits reports whether the client's body is being read, or may be.
+func (u *Upload) Waits() bool { return u.pieces != nil && !u.whole }
+
+// read hands on what the client sends. It is one goroutine for all tries.
+func (u *Upload) read() {
+	defer close(u.ended)
+	b := make([]byte, 32<<10)
+	for {
+		n, err := u.body.Read(b)
+		select {
+		case u.pieces <- piece{b[:n], err}:
+		case <-u.stop:
+			return
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-u.taken:
+		case <-u.stop:
+			return
+		}
+	}
+}
+
+// Stop ends the reading of the client's body, after which the body belongs to the caller
+// again. interrupt makes a Read that is under way fail; if it returns an error there is no
+// way, and the goroutine ends with that Read. All Cursors must have been closed.
+func (u *Upload) Stop(interrupt func() error) {
+	if u.pieces == nil {
+		return
+	}
+	close(u.stop)
+	if u.err != nil {
+		<-u.ended // it has read all, and the client's connection may have another request
+		return
+	}
+	select {
+	case <-u.ended:
+		return
+	default:
+	}
+	if interrupt() == nil {
+		<-u.ended
+	}
+}
+
+// Cursor reads an Upload from its start, for one try.
+type Cursor struct {
+	u    *Upload
+	at   int // in held
+	took bool
+	rest []byte // of a piece, for Read
+	done chan struct{}
+	shut atomic.Bool
+	mu   sync.Mutex // held by Next and Read, so that Close can wait for them
+}
+
+// Cursor returns one at the start. It must be closed before another is used.
+func (u *Upload) Cursor() *Cursor { return &Cursor{u: u, done: make(chan struct{})} }
+
+// Next returns the next bytes, valid until the next call, or io.EOF, or another error if
+// the client has not sent all.
+func (c *Cursor) Next() ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next()
+}
+
+func (c *Cursor) next() ([]byte, error) {
+	u := c.u
+	if c.at < len(u.held) {
+		b := u.held[c.at:]
+		c.at = len(u.held)
+		return b, nil
+	}
+	if u.err != nil {
+		return nil, u.err
+	}
+	if u.pieces == nil {
+		u.pieces, u.taken = make(chan piece), make(chan struct{}, 1)
+		u.stop, u.ended = make(chan struct{}), make(chan struct{})
+		go u.read()
+	}
+	if c.took {
+		c.took = false
+		u.taken <- struct{}{} // has room for one
+	}
+	select {
+	case <-c.done:
+		return nil, errStopped
+	default:
+	}
+	select {
+	case p := <-u.pieces:
+		return c.take(p)
+	case <-c.done:
+		return nil, errStopped
+	}
+}
+
+func (c *Cursor) take(p piece) ([]byte, error) {
+	u := c.u
+	u.err = p.err
+	if !u.gone.Load() && len(u.held)+len(p.b) <= u.most {
+		// The next try reads it there; and the buffer is free at once.
+		u.held = append(u.held, p.b...)
+		u.whole = p.err == io.EOF
+		if p.err == nil {
+			u.taken <- struct{}{}
+		}
+		return c.next()
+	}
+	if len(p.b) == 0 {
+		return nil, p.err
+	}
+	u.gone.Store(true)
+	c.took = p.err == nil
+	return p.b, nil
+}
+
+// Read is io.Reader for the bytes of Next.
+func (c *Cursor) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.rest) == 0 {
+		b, err := c.next()
+		if err != nil {
+			return 0, err
+		}
+		c.rest = b
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// Close makes Next and Read fail, also one under way, for which it waits: afterwards the
+// Upload is free for another Cursor. Any goroutine may call it, several times.
+func (c *Cursor) Close() error {
+	if c.shut.CompareAndSwap(false, true) {
+		close(c.done)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,100 @@
+package origin
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
+// TestUpload reads bodies by two cursors, of which the first stops after some bytes.
+func TestUpload(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name   string
+		body   string
+		err    error // after body; nil: io.EOF
+		length int64 // for Fill; -2: not called
+		most   int
+		first  int // bytes that the first cursor reads before it is closed
+		gone   bool
+		want   string // of the second
+	}{
+		{"held", "abc", nil, 3, 10, 3, false, "abc EOF"},
+		{"just held", "abc", nil, 3, 3, 2, false, "abc EOF"},
+		{"length not known", "abc", nil, -2, 10, 3, false, "abc EOF"},
+		{"read by Fill, length not known", "abc", nil, -1, 10, 3, false, "abc EOF"},
+		{"too long", "abcdef", nil, 6, 3, 6, true, ""},
+		{"too long, but not read so far", "abcdef", nil, 6, 3, 1, false, "abcdef EOF"},
+		{"nothing held", "abc", nil, -2, 0, 1, true, ""},
+		{"broken", "abc", broken, -2, 10, 3, false, "abc broken"},
+		{"empty", "", nil, -2, 10, 0, false, " EOF"},
+	} {
+		for name, wrap := range map[string]func(io.Reader) io.Reader{
+			"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "with its end": iotest.DataErrReader,
+		} {
+			t.Run(c.name+", "+name, func(t *testing.T) {
+				body := io.Reader(strings.NewReader(c.body))
+				if c.err != nil {
+					body = io.MultiReader(body, iotest.ErrReader(c.err))
+				}
+				u := NewUpload(wrap(body), c.most)
+				defer u.Stop(func() error { return nil })
+				if c.length > -2 {
+					if _, err := u.Fill(c.length); err != nil {
+						t.Fatal(err)
+					}
+				}
+				first := u.Cursor()
+				if _, err := io.ReadFull(first, make([]byte, c.first)); err != nil {
+					t.Fatal(err)
+				}
+				first.Close()
+				first.Close()
+				if u.Gone() != c.gone {
+					t.Errorf("gone: %v", u.Gone())
+				}
+				if c.gone {
+					return
+				}
+				second := u.Cursor()
+				defer second.Close()
+				b, err := io.ReadAll(second)
+				if err == nil {
+					err = io.EOF
+				}
+				if got := string(b) + " " + err.Error(); got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// TestUploadBlocked: a cursor that waits for the client ends by Close, and the reader by Stop.
+func TestUploadBlocked(t *testing.T) {
+	pr, pw := io.Pipe()
+	u := NewUpload(pr, 10)
+	c := u.Cursor()
+	got := make(chan error)
+	go func() {
+		_, err := c.Next()
+		got <- err
+	}()
+	c.Close()
+	if err := servertest.Await(t, got, "the cursor"); err != errStopped {
+		t.Error(err)
+	}
+	u.Cursor().Close()
+	stopped := make(chan bool)
+	go func() {
+		u.Stop(pw.Close)
+		close(stopped)
+	}()
+	servertest.Await(t, stopped, "the reader")
+}

@@ -1,0 +1,299 @@
+package outbound
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// A Conn is a connection to a Server, and the Session on it.
+type Conn struct {
+	out    conn.Out
+	server *Server
+	terms  *Terms    // of the exchange, or the last one
+	x      *Exchange // nil while it is idle, or about to end
+	body   http1.Body
+	parsed http1.Progress
+	since  int64 // when it became idle, of sys.Nanotime
+	idle   bool  // it is in a pool
+	up     bool  // it is connected
+	reused bool  // the request is not its first
+	got    bool  // a byte of the response has come
+	inBody bool  // the head of the final response has come
+}
+
+var _ conn.Dialled = (*Conn)(nil)
+
+// begin gives c to x.
+func (c *Conn) begin(x *Exchange) {
+	c.reused = c.up
+	c.idle, c.got, c.inBody = false, false, false
+	c.x, c.terms, c.parsed = x, x.terms, http1.Progress{}
+	x.conn = c
+}
+
+// send sends the request on an idle connection.
+func (c *Conn) send() error {
+	err := c.write()
+	if err == nil {
+		c.out.Act(conn.More)
+	}
+	return err
+}
+
+func (c *Conn) write() error {
+	x := c.x
+	c.out.SetDeadline(after(x.loop.Now(), c.terms.Response))
+	return c.out.Send(&conn.Write{A: x.out.B})
+}
+
+// Connected implements conn.Dialled.
+func (c *Conn) Connected(e sys.Errno) conn.Next {
+	if e != 0 {
+		c.fail(origin.DialReason(e))
+		return conn.Close
+	}
+	c.up = true
+	if c.x == nil {
+		return conn.Close
+	}
+	if err := c.write(); err != nil {
+		c.fail(reason.Reset)
+		return conn.Reset
+	}
+	return conn.More
+}
+
+// Data implements conn.Session.
+func (c *Conn) Data(eof bool) conn.Next {
+	if c.x == nil {
+		return c.unasked(eof)
+	}
+	for c.x != nil && !c.inBody {
+		b := c.out.Buffered()
+		c.got = c.got || len(b) > 0
+		res := &localOf(c.out.Loop()).res
+		n, err := res.Parse(b, &c.x.want, &c.parsed, &c.terms.Head)
+		switch {
+		case err != nil:
+			c.fail(origin.Malformed(err))
+			return conn.Reset
+		case n > 0:
+			if err := c.head(b[:n], res); err != nil {
+				return c.clientGone()
+			}
+		case eof:
+			c.fail(reason.Closed)
+			return conn.Close
+		default:
+			return c.flush()
+		}
+	}
+	return c.pass(eof)
+}
+
+// unasked is Data of a connection without a request.
+func (c *Conn) unasked(eof bool) conn.Next {
+	if c.idle {
+		localOf(c.out.Loop()).drop(c)
+		c.idle = false
+	}
+	if eof {
+		now := c.out.Loop().Now()
+		c.server.age.Closed(now, now-c.since)
+		return conn.Close
+	}
+	if len(c.out.Buffered()) == 0 {
+		return conn.More
+	}
+	return conn.Reset
+}
+
+// head passes on the head of a response.
+func (c *Conn) head(b []byte, res *http1.Response) error {
+	x := c.x
+	var add []byte
+	if !res.Interim() {
+		c.inBody, c.body = true, res.Body()
+		x.answered = true
+		x.forget()
+		if res.IdleSeconds >= 0 {
+			c.server.age.Announced(time.Duration(res.IdleSeconds) * time.Second)
+		}
+		add = x.route.Answered(res.Status, res.Minor)
+	}
+	var err error
+	if res.Status != 100 { // which nobody has asked for
+		err = x.client.Response(b, res, add)
+	}
+	c.out.Discard(len(b))
+	return err
+}
+
+// pass passes on what has come of the body.
+func (c *Conn) pass(eof bool) conn.Next {
+	x := c.x
+	for !c.body.Done() {
+		b := c.out.Buffered()
+		if c.body.InTrailer() {
+			all := localOf(x.loop)
+			n, fields, err := c.body.Trailer(b, all.tail, &c.parsed, &c.terms.Head)
+			if err != nil {
+				c.fail(reason.BadFraming)
+				return conn.Reset
+			}
+			if n > 0 {
+				all.tail = fields
+				return c.finish(b[:n], fields)
+			}
+		} else if len(b) > 0 {
+			data, used, err := c.body.Next(b)
+			if len(data) > 0 {
+				if err := x.client.Body(data); err != nil {
+					return c.clientGone()
+				}
+			}
+			if err != nil {
+				c.fail(reason.BadFraming)
+				return conn.Reset
+			}
+			if c.out.Discard(used); used > 0 {
+				continue
+			}
+		}
+		if !eof {
+			c.out.SetDeadline(after(x.loop.Now(), c.terms.Stall))
+			return c.flush()
+		}
+		if c.body.Closed() != nil {
+			c.fail(reason.Truncated)
+			return conn.Close
+		}
+	}
+	return c.finish(nil, nil)
+}
+
+// flush ends a Data that waits for more.
+func (c *Conn) flush() conn.Next {
+	full, err := c.x.client.Flush()
+	switch {
+	case err != nil:
+		return c.clientGone()
+	case full:
+		c.out.SetDeadline(0) // it is the client that is waited for
+		return conn.Await
+	}
+	return conn.More
+}
+
+// finish ends a response that is whole.
+func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
+	x := c.x
+	c.x, x.conn = nil, nil
+	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Stalled()
+	x.end(reason.None)
+	x.client.End(tail, fields)
+	c.out.Discard(len(tail))
+	if !keep {
+		return conn.Reset
+	}
+	all, now := localOf(c.out.Loop()), c.out.Loop().Now()
+	c.since = now
+	if c.idle = all.keep(c); !c.idle {
+		return conn.Close
+	}
+	c.out.SetDeadline(now + min(int64(c.server.age.Limit(now)), c.terms.IdleTime))
+	return conn.More
+}
+
+// fail lets go of the exchange, whose try has failed.
+func (c *Conn) fail(why reason.Code) {
+	x := c.x
+	if x == nil {
+		return
+	}
+	c.x, x.conn = nil, nil
+	a := &retry.Attempt{Reason: why, Reused: c.reused}
+	switch {
+	case c.inBody:
+		a.Progress = retry.Passed
+	case c.got:
+		a.Progress = retry.Received
+	case c.up:
+		a.Progress = retry.Sent
+	}
+	idle := int64(0)
+	if now := x.loop.Now(); c.reused {
+		idle = now - c.since
+		if !c.got && (why == reason.Closed || why == reason.Reset) {
+			c.server.age.Closed(now, idle)
+		}
+	}
+	x.failed(a, idle)
+}
+
+// clientGone lets go of the exchange, whose client has gone.
+func (c *Conn) clientGone() conn.Next {
+	x := c.x
+	c.x, x.conn = nil, nil
+	x.end(reason.ClientGone)
+	return conn.Reset
+}
+
+// Expired implements conn.Session.
+func (c *Conn) Expired() conn.Next {
+	switch {
+	case c.idle:
+		localOf(c.out.Loop()).drop(c)
+		c.idle = false
+		return conn.Close
+	case !c.up:
+		c.fail(reason.DialTimeout)
+	case c.inBody:
+		c.fail(reason.StallTimeout)
+	default:
+		c.fail(reason.ResponseTimeout)
+	}
+	return conn.Reset
+}
+
+// Closed implements conn.Session.
+func (c *Conn) Closed(bool) {
+	if c.idle {
+		localOf(c.out.Loop()).drop(c)
+		c.idle = false
+	}
+	if c.inBody {
+		c.fail(reason.Truncated)
+	} else {
+		c.fail(reason.Reset)
+	}
+}
+
+// Drain implements conn.Session.
+func (c *Conn) Drain(int64) conn.Next {
+	if c.x == nil {
+		return conn.Close
+	}
+	return conn.More
+}
+
+// Since implements conn.Session: an idle connection gives way to a client.
+func (c *Conn) Since(int64) int64 {
+	if c.x != nil {
+		return -1
+	}
+	return c.since
+}
+
+// The rest of conn.Session is about user code, of which there is none.
+
+func (c *Conn) Serve() conn.Next    { return conn.More }
+func (c *Conn) Writable() conn.Next { return conn.More }
+func (c *Conn) Late(time.Duration)  {}
+func (c *Conn) PeerGone(bool)       {}

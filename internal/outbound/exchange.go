@@ -1,0 +1,193 @@
+package outbound
+
+import (
+	"sync"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/retry"
+)
+
+// A Plan is a request that is to be forwarded: what a handler gives a server that can do so. It is
+// pooled: the server ends it by Begin or Drop, after which it must not be used.
+type Plan struct {
+	Route  Route
+	Server *Server // the first to try
+	Terms  *Terms
+	// Request edits the head. Its slices must stay valid until Begin.
+	Request forward.Request
+	// Again: the request may be sent again although a server may have received it, if no byte
+	// of a response has come.
+	Again bool
+	// Via is that of responses.
+	Via string
+
+	// Out and Sent are the server's: what is to be sent, and what that means for the response.
+	Out  *buf.Buf
+	Sent forward.Sent
+}
+
+var plans = sync.Pool{New: func() any { return new(Plan) }}
+
+// NewPlan returns an empty Plan.
+func NewPlan() *Plan { return plans.Get().(*Plan) }
+
+func (p *Plan) free() {
+	*p = Plan{}
+	plans.Put(p)
+}
+
+// Drop ends a Plan that is not carried out.
+func (p *Plan) Drop() {
+	if p.Out != nil {
+		p.Out.Release()
+	}
+	p.Route.Done(reason.ClientGone)
+	p.free()
+}
+
+// A Route stands for the servers that a request may go to. Its methods must not block; the
+// loop's driver calls them. Of each try there is one call, of Failed, or of Answered and then Done;
+// but when the client is gone Done comes at any time, and last.
+type Route interface {
+	// Failed is called when a try has failed, and returns the server of the next one, or nil if
+	// there is none: then Instead responds. idle is for how long the connection of the try had
+	// been idle. fresh: the next one must have a new connection.
+	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
+	// Answered is called when the head of the final response has come, of HTTP/1.minor, and
+	// returns field lines to add to it, each with its CRLF.
+	Answered(status int, minor uint8) (add []byte)
+	// Done is called when the response has ended: reason.None if it is whole.
+	Done(why reason.Code)
+	// Instead returns the response to a request that no server has answered.
+	Instead() *direct.Response
+}
+
+// A Client is who waits for the response. The Exchange calls it on the loop; an error means that the
+// client is gone, and the Exchange is over.
+type Client interface {
+	// Response sends the head of a response, whose spans are offsets into head. Interim ones may
+	// come before the final one. add are further field lines.
+	Response(head []byte, r *http1.Response, add []byte) error
+	// Body sends a part of the body. The memory beyond it is free, up to its capacity.
+	Body(p []byte) error
+	// Flush is called when there is nothing more to be sent now. full: no more is to come before
+	// Exchange.Resume.
+	Flush() (full bool, err error)
+	// End ends the response, with the trailer section that b and fields are. It is the last call.
+	End(b []byte, fields []http1.Field)
+	// Fail is the last call when there is no response, or, if Response has been called for a final
+	// one, the rest of it will not come.
+	Fail(why reason.Code)
+}
+
+// An Exchange is a request that is forwarded. Use it from one loop only.
+type Exchange struct {
+	loop   *loop.Loop
+	route  Route
+	client Client
+	terms  *Terms
+	conn   *Conn // nil before a try and after the end
+	// out is the request, nil when it will not be sent again.
+	out      *buf.Buf
+	want     http1.Expected
+	again    bool
+	answered bool // a final response has begun
+}
+
+// Begin carries out a plan. It may end before Begin returns.
+func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
+	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again}
+	s := p.Server
+	p.free()
+	x.try(s, false)
+}
+
+// Head reports whether the response has no body because of the request's method.
+func (x *Exchange) Head() bool { return x.want.Head }
+
+// Route returns the plan's.
+func (x *Exchange) Route() Route { return x.route }
+
+// try begins tries until one has begun.
+func (x *Exchange) try(s *Server, fresh bool) {
+	for s != nil {
+		a, idle := x.start(s, fresh)
+		if a == nil {
+			return
+		}
+		s, fresh = x.route.Failed(a, idle)
+	}
+	x.forget()
+	x.client.Fail(reason.None)
+}
+
+// start begins one try, or returns how it has failed.
+func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
+	all, now := localOf(x.loop), x.loop.Now()
+	if !fresh {
+		if c := all.take(s, x.terms, now, x.again); c != nil {
+			s.Reused.Add(1)
+			c.begin(x)
+			if err := c.send(); err != nil {
+				c.x, x.conn = nil, nil
+				c.out.Act(conn.Reset)
+				return &retry.Attempt{Reason: reason.Closed, Reused: true}, now - c.since
+			}
+			return nil, 0
+		}
+	}
+	s.Dials.Add(1)
+	c := &Conn{server: s}
+	c.begin(x)
+	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, after(now, x.terms.Connect)); e != 0 {
+		x.conn = nil
+		return &retry.Attempt{Reason: origin.DialReason(e)}, 0
+	}
+	return nil, 0
+}
+
+// failed is called when a try has failed that had begun; its Conn has been let go.
+func (x *Exchange) failed(a *retry.Attempt, idle int64) {
+	if x.answered {
+		x.end(a.Reason)
+		x.client.Fail(a.Reason)
+		return
+	}
+	x.try(x.route.Failed(a, idle))
+}
+
+// end is called when the exchange is over whose response had begun, or whose client is gone.
+func (x *Exchange) end(why reason.Code) {
+	x.forget()
+	x.route.Done(why)
+}
+
+func (x *Exchange) forget() {
+	if x.out != nil {
+		x.out.Release()
+		x.out = nil
+	}
+}
+
+// Cancel ends the exchange because its client is gone. The Client is not called any more.
+func (x *Exchange) Cancel() {
+	if c := x.conn; c != nil {
+		x.conn, c.x = nil, nil
+		c.out.Act(conn.Reset)
+	}
+	x.end(reason.ClientGone)
+}
+
+// Resume is called when the client has room again.
+func (x *Exchange) Resume() {
+	if x.conn != nil {
+		x.conn.out.Resume()
+	}
+}

@@ -1,0 +1,347 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/retry"
+)
+
+// replaced are fields of which a response has one, so that the upstream's takes the place of
+// one that is set already. Others are added.
+var replaced = map[string]bool{
+	"Accept-Ranges": true, "Age": true, "Content-Disposition": true, "Content-Encoding": true, "Content-Length": true,
+	"Content-Location": true, "Content-Range": true, "Content-Type": true, "Date": true, "Etag": true, "Expires": true,
+	"Last-Modified": true, "Location": true, "Server": true,
+}
+
+func copyFields(to, from http.Header) {
+	for name, values := range from {
+		if replaced[name] {
+			to[name] = values
+		} else {
+			to[name] = append(to[name], values...)
+		}
+	}
+}
+
+// interim1 passes on an interim response of HTTP/1.
+func (f *forwarding) interim1(head []byte, r *http1.Response) error {
+	h := http.Header{}
+	err := (&forward.Response{Minor: 1}).Fields(head, r, http1.FramingNone, func(field *http1.Field) {
+		key := http1.CanonicalName(field.Name.Bytes(head), field.ID)
+		h[key] = append(h[key], string(field.Value.Bytes(head)))
+	})
+	if err != nil {
+		return nil // it is not needed
+	}
+	f.interim(r.Status, h)
+	return nil
+}
+
+// interim passes on an interim response, which has none of the fields that are set for the
+// final one. RFC 9110 section 15.2: HTTP/1.0 has none.
+func (f *forwarding) interim(status int, h http.Header) {
+	if !f.r.ProtoAtLeast(1, 1) {
+		return
+	}
+	own := f.w.Header()
+	set := own.Clone()
+	clear(own)
+	for name, values := range h {
+		if passedBack(name) {
+			own[name] = values
+		}
+	}
+	f.w.WriteHeader(status)
+	clear(own)
+	for name, values := range set {
+		own[name] = values
+	}
+}
+
+var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// deliver forwards a response.
+func (f *forwarding) deliver(p *pick, res *http.Response) {
+	defer p.release()
+	defer func() { res.Body.Close() }() // as ModifyResponse leaves it
+	f.unstrip(res.Header)
+	if modify := f.h.o.ModifyResponse; modify != nil {
+		if err := modify(res); err != nil {
+			e := f.error(p, reason.Internal, err)
+			e.Status, e.Reason, e.Sent = http.StatusBadGateway, "response not accepted", true
+			f.respondError(e)
+			return
+		}
+	}
+	h := f.w.Header()
+	copyFields(h, res.Header)
+	f.setCookie(h)
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // not one that the server finds by looking at the body
+	}
+	announced := len(h["Trailer"]) > 0
+	f.passed = true
+	f.w.WriteHeader(res.StatusCode)
+	// Trailers need chunks, which net/http decides at the end of a short response.
+	if err := f.copy(res); err != nil {
+		f.cut(p, err)
+	}
+	for name, values := range res.Trailer {
+		if !announced || !announces(h, name) {
+			name = http.TrailerPrefix + name
+		}
+		h[name] = values
+	}
+}
+
+func announces(h http.Header, name string) bool {
+	for _, list := range h["Trailer"] {
+		if http1.HasToken([]byte(list), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeError is an error of the client's connection.
+type writeError struct{ error }
+
+// copy forwards the body; each read is written at once.
+func (f *forwarding) copy(res *http.Response) error {
+	buffer := copyBuffers.Get().(*[32 << 10]byte)
+	defer copyBuffers.Put(buffer)
+	left := int64(-1)
+	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil {
+		left = n
+	}
+	none := f.r.Method == http.MethodHead || res.StatusCode == http.StatusNoContent ||
+		res.StatusCode == http.StatusNotModified || left == 0
+	if x, ok := res.Body.(*body1); !none && (!ok || !x.Ready()) {
+		f.control.Flush() // the body may come much later
+	}
+	for {
+		n, err := res.Body.Read(buffer[:])
+		if n > 0 && !none {
+			if _, err := f.w.Write(buffer[:n]); err != nil {
+				return writeError{err}
+			}
+			// With the last bytes the handler returns, which sends them.
+			if left -= int64(n); left != 0 {
+				f.control.Flush()
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// cut ends a response whose body has ended early, for the client too. It does not return.
+func (f *forwarding) cut(p *pick, err error) {
+	var e *Error
+	var fail *origin.Failure
+	var write writeError
+	switch {
+	case errors.As(err, &write):
+		e = f.error(p, reason.ClientGone, write.error)
+	case errors.As(err, &fail):
+		e = f.error(p, fail.Reason, fail.Err)
+		if fail.Reason.Blames() {
+			p.entry.done(p.ticket, fail.Reason)
+		}
+	default:
+		e = f.error(p, reason.Truncated, err)
+	}
+	e.Sent, e.Truncated, e.Reused = true, true, f.report.Reused
+	if fail != nil {
+		e.NotRetried = retry.Begun.String()
+	}
+	f.log(e)
+	if f.r.ProtoMajor == 1 && f.r.ProtoMinor == 0 && f.w.Header().Get("Content-Length") == "" {
+		f.reset()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// reset ends the connection of a client for which its end is that of the body: an orderly
+// one would make the body look whole.
+func (f *forwarding) reset() {
+	nc, _, err := f.control.Hijack()
+	if err != nil {
+		return
+	}
+	if t, ok := nc.(interface{ SetLinger(int) error }); ok {
+		t.SetLinger(0)
+	}
+	nc.Close()
+}
+
+func (f *forwarding) setCookie(h http.Header) {
+	if f.cookie != "" {
+		h.Add("Set-Cookie", sessionCookie(f.u.o.Balance.Cookie, f.cookie, f.r.TLS != nil).String())
+	}
+}
+
+// unstrip puts the prefix that was cut off before what the server says of its paths.
+func (f *forwarding) unstrip(h http.Header) {
+	prefix := f.h.o.StripPrefix
+	if prefix == "" {
+		return
+	}
+	for _, name := range []string{"Location", "Content-Location"} {
+		if v := h[name]; len(v) == 1 {
+			v[0] = f.outer(v[0], prefix)
+		}
+	}
+	for i, c := range h["Set-Cookie"] {
+		h["Set-Cookie"][i] = outerCookie(c, prefix)
+	}
+}
+
+// outer returns a URI of the server as the client has to use it.
+func (f *forwarding) outer(uri, prefix string) string {
+	if strings.HasPrefix(uri, "/") && !strings.HasPrefix(uri, "//") {
+		return prefix + uri
+	}
+	for _, scheme := range []string{"http://", "https://", "//"} {
+		rest, ok := strings.CutPrefix(uri, scheme+f.r.Host)
+		if ok && (rest == "" || strings.IndexByte("/?#", rest[0]) >= 0) {
+			return scheme + f.r.Host + prefix + rest
+		}
+	}
+	return uri
+}
+
+// outerCookie is outer for the Path of a Set-Cookie.
+func outerCookie(c, prefix string) string {
+	parts := strings.Split(c, ";")
+	for i := 1; i < len(parts); i++ {
+		name, value, ok := strings.Cut(parts[i], "=")
+		if value = strings.TrimSpace(value); ok && strings.EqualFold(strings.TrimSpace(name), "path") &&
+			strings.HasPrefix(value, "/") {
+			parts[i] = name + "=" + prefix + strings.TrimSuffix(value, "/")
+			if value != "/" {
+				parts[i] = name + "=" + prefix + value
+			}
+		}
+	}
+	return strings.Join(parts, ";")
+}
+
+// error returns what is known of a failure.
+func (f *forwarding) error(p *pick, code reason.Code, err error) *Error {
+	return f.course.error(f.u, p, code, err, f.r.Method)
+}
+
+func (f *forwarding) fail(p *pick, code reason.Code, err error, notRetried string) {
+	e := f.error(p, code, err)
+	e.NotRetried = notRetried
+	f.respondError(e)
+}
+
+// statusClientGone is for the log: no response is sent.
+const statusClientGone = 499
+
+// respondError logs a failure, and responds with it.
+func (f *forwarding) respondError(e *Error) {
+	f.log(e)
+	f.result = e
+	if e.Status == statusClientGone {
+		// Not a clean end, which an HTTP/2 client would take for an empty 200.
+		panic(http.ErrAbortHandler)
+	}
+	if f.h.o.ErrorHandler != nil {
+		f.h.o.ErrorHandler(f.w, f.r, e)
+		return
+	}
+	refusal.Plain(f.w, f.r, f.h.o.response(e))
+}
+
+// response returns the response that says that a request was not answered.
+func (o *Options) response(e *Error) *direct.Response {
+	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
+		"Cache-Control": {"no-store"}}
+	if e.kind != "" {
+		h["Proxy-Status"] = []string{o.status + "; error=" + e.kind}
+	}
+	if e.unavailable {
+		h["Retry-After"] = []string{"1"}
+	}
+	return direct.NewResponse(e.Status, h, []byte(http.StatusText(e.Status)+"\n"))
+}
+
+// refuse responds to a request that cannot be forwarded. Nothing failed, so it is not logged
+// but for loops: those are mistakes of a configuration.
+func (f *forwarding) refuse(e *http1.Error) {
+	if e.Status == reason.Loop.Status() {
+		f.fail(nil, reason.Loop, nil, "")
+		return
+	}
+	f.result = f.error(nil, reason.None, e)
+	f.result.Reason, f.result.Status = e.Reason, e.Status
+	if f.h.o.ErrorHandler != nil {
+		f.h.o.ErrorHandler(f.w, f.r, f.result)
+		return
+	}
+	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
+		"Cache-Control": {"no-store"}}
+	refusal.Plain(f.w, f.r, direct.NewResponse(e.Status, h, []byte(http.StatusText(e.Status)+"\n")))
+}
+
+// log writes the line of a failure.
+func (f *forwarding) log(e *Error) {
+	f.result = e
+	f.h.o.log(context.WithoutCancel(f.r.Context()), e)
+}
+
+func (o *Options) log(ctx context.Context, e *Error) {
+	level := slog.LevelWarn
+	if e.Status == statusClientGone {
+		level = slog.LevelDebug
+	}
+	o.write(ctx, level, e, "")
+}
+
+// logRetry writes the line of a failure after which the request is tried again.
+func (f *forwarding) logRetry(p *pick, a *attempt) {
+	e := f.error(p, a.Reason, a.err)
+	e.tried(&a.Attempt, a.idle)
+	f.h.o.logRetry(context.WithoutCancel(f.r.Context()), e, a.Blames())
+}
+
+func (o *Options) logRetry(ctx context.Context, e *Error, blames bool) {
+	level := slog.LevelInfo
+	if !blames {
+		level = slog.LevelDebug // a connection that was idle for too long, which is usual
+	}
+	o.write(ctx, level, e, ", tried again")
+}
+
+func (o *Options) write(ctx context.Context, level slog.Level, e *Error, more string) {
+	l := o.Logger
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	l.LogAttrs(ctx, level, "proxy: "+e.Error()+more,
+		slog.String("upstream", e.Upstream), slog.String("server", e.Server),
+		slog.String("reason", e.Reason), slog.Int("status", e.Status), slog.Bool("sent", e.Sent),
+		slog.Bool("reused", e.Reused), slog.Int("retried", e.Retried), slog.String("not_retried", e.NotRetried),
+		slog.String("method", e.Method))
+}

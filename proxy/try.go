@@ -1,0 +1,304 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/origin"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/retry"
+)
+
+// try sends the request to a server and forwards the response. It returns nil if that has
+// happened, or has begun.
+func (f *forwarding) try(p *pick, fresh bool) *attempt {
+	if f.u.o.Protocol == ProtocolHTTP2 {
+		return f.try2(p)
+	}
+	return f.try1(p, fresh)
+}
+
+// try1 is try for HTTP/1.
+func (f *forwarding) try1(p *pick, fresh bool) *attempt {
+	if a := f.tooOld(p); a != nil {
+		return a
+	}
+	var c *origin.Conn
+	var age int64
+	if !fresh {
+		c, age = p.link.take(f.again())
+	}
+	f.report.Reused, f.report.Connect = c != nil, 0
+	if c == nil {
+		begin := time.Now()
+		var fail *origin.Failure
+		c, fail = p.link.dial(f.r.Context())
+		f.report.Connect = time.Since(begin)
+		if fail != nil {
+			return &attempt{Attempt: retry.Attempt{Reason: fail.Reason}, err: fail.Err}
+		}
+	}
+	q, sent, e := f.request1(p)
+	if e != nil {
+		c.Close()
+		f.result = f.error(p, reason.Internal, e)
+		p.abandon()
+		f.refuse(e)
+		return nil
+	}
+	begin := now()
+	x, fail := c.Do(f.r.Context(), q, func(c *origin.Conn) { p.link.put(c, f.u.o.MaxIdle) })
+	if fail != nil {
+		a := &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress, Reused: c.Reused()},
+			err: fail.Err, idle: time.Duration(age)}
+		if a.Reason.Blames() && !a.Blames() {
+			p.link.closed(age)
+		}
+		return a
+	}
+	p.entry.bal.Observe(now()-begin, now())
+	f.report.FirstByte = time.Duration(now() - begin)
+	p.link.old.Store(x.Response.Minor == 0)
+	if s := x.Response.IdleSeconds; s >= 0 {
+		p.link.limit.Announced(time.Duration(s) * time.Second)
+	}
+	if x.Response.Framing == http1.FramingTunnel {
+		p.entry.done(p.ticket, reason.None)
+		f.tunnel(p, x, sent)
+		return nil
+	}
+	res, err := f.response1(x, sent)
+	if err != nil {
+		x.Close()
+		return &attempt{Attempt: retry.Attempt{Reason: reason.Malformed, Progress: retry.Received}, err: err}
+	}
+	return f.received(p, res, c.Reused())
+}
+
+// tooOld fails for a server of HTTP/1.0 if the length of the body is not known and cannot be
+// found out: the server would not understand chunks.
+func (f *forwarding) tooOld(p *pick) *attempt {
+	if f.upload == nil || !p.link.old.Load() {
+		return nil
+	}
+	if f.frame(); !f.client.r.Chunked {
+		return nil
+	}
+	if f.tries.Len() == 1 {
+		if _, err := f.upload.Fill(-1); err != nil {
+			return &attempt{Attempt: retry.Attempt{Reason: reason.ClientGone}, err: err}
+		}
+		if b, whole := f.upload.Whole(); whole {
+			f.client.r.ContentLength, f.client.r.Chunked = int64(len(b)), false // trailers cannot be sent
+			return nil
+		}
+	}
+	return &attempt{Attempt: retry.Attempt{Reason: reason.NeedsLength}}
+}
+
+// response1 returns the response of an exchange.
+func (f *forwarding) response1(x *origin.Exchange, sent forward.Sent) (*http.Response, error) {
+	r, h := &x.Response, http.Header{}
+	o := forward.Response{Minor: 1, Trailers: sent.Trailers || f.r.ProtoMajor >= 2}
+	err := o.Fields(x.Head, r, http1.FramingChunked, func(field *http1.Field) {
+		key := http1.CanonicalName(field.Name.Bytes(x.Head), field.ID)
+		h[key] = append(h[key], string(field.Value.Bytes(x.Head)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Add("Via", "1."+string('0'+rune(r.Minor))+" "+f.h.o.Via)
+	res := &http.Response{
+		Status:     strconv.Itoa(r.Status) + " " + string(r.Reason.Bytes(x.Head)),
+		StatusCode: r.Status, Proto: "HTTP/1." + strconv.Itoa(int(r.Minor)), ProtoMajor: 1, ProtoMinor: int(r.Minor),
+		Header: h, ContentLength: -1, Request: f.outRequest(),
+	}
+	switch {
+	case r.Status == http.StatusNoContent:
+		res.ContentLength = 0
+	case r.ContentLength >= 0:
+		// Also with HEAD and 304: it is that of a body which is not sent.
+		h.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10))
+		res.ContentLength = r.ContentLength
+	}
+	body := &body1{Exchange: x, res: res}
+	if o.Trailers && r.Framing == http1.FramingChunked {
+		res.Trailer = http.Header{}
+	}
+	res.Body = body
+	return res, nil
+}
+
+// body1 is the body of a response, which sets the trailers at its end.
+type body1 struct {
+	*origin.Exchange
+	res *http.Response
+}
+
+func (b *body1) Read(p []byte) (int, error) {
+	n, err := b.Exchange.Read(p)
+	if err == io.EOF && b.res.Trailer != nil {
+		head, fields := b.Trailers()
+		for i := range fields {
+			if name := fields[i].Name.Bytes(head); forward.IsTrailer(name) {
+				key := http1.CanonicalName(name, fields[i].ID)
+				b.res.Trailer[key] = append(b.res.Trailer[key], string(fields[i].Value.Bytes(head)))
+			}
+		}
+	}
+	return n, err
+}
+
+func (f *forwarding) outRequest() *http.Request {
+	if f.out != nil {
+		return f.out.request
+	}
+	return f.r
+}
+
+// received forwards a response, or gives it back if another server may do better.
+func (f *forwarding) received(p *pick, res *http.Response, reused bool) *attempt {
+	code := reason.Of(res.StatusCode)
+	if code == reason.None || !f.u.policy.Statuses {
+		p.entry.done(p.ticket, code)
+		f.deliver(p, res)
+		return nil
+	}
+	a := &attempt{Attempt: retry.Attempt{Reason: code, Progress: retry.Received, Reused: reused}}
+	a.response = func() { f.deliver(p, res) }
+	a.drop = func() { res.Body.Close() }
+	return a
+}
+
+// try2 is try for HTTP/2.
+func (f *forwarding) try2(p *pick) *attempt {
+	ctx, cancel := context.WithCancelCause(f.r.Context())
+	t := &h2try{}
+	end := func() {
+		t.mu.Lock()
+		t.over = true
+		t.mu.Unlock()
+		cancel(nil)
+	}
+	out := f.request2(ctx, p, t, cancel)
+	begin := now()
+	res, err := p.link.h2.transport.RoundTrip(out)
+	f.report.Reused = t.reused.Load()
+	if err != nil {
+		fail := h2Failure(ctx, err, t.sent.Load(), false)
+		end()
+		f.closeBody(out)
+		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress}, err: fail.Err}
+	}
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	if t.reused.Load() {
+		p.entry.reused.Add(1)
+	}
+	p.entry.bal.Observe(now()-begin, now())
+	f.report.FirstByte = time.Duration(now() - begin)
+	for name := range res.Header {
+		if !passedBack(name) {
+			delete(res.Header, name)
+		}
+	}
+	res.Header.Add("Via", "2 "+f.h.o.Via)
+	res.Body = &body2{ReadCloser: res.Body, ctx: ctx, cancel: cancel, stall: f.u.o.StallTimeout, end: func() {
+		end()
+		f.closeBody(out)
+	}}
+	return f.received(p, res, false)
+}
+
+func (f *forwarding) closeBody(out *http.Request) {
+	if out.Body != nil {
+		out.Body.Close()
+	}
+}
+
+// request2 returns the request for a server of HTTP/2.
+func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel context.CancelCauseFunc) *http.Request {
+	from := f.out.request
+	host := f.host(p)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:          func(i httptrace.GotConnInfo) { t.reused.Store(i.Reused) },
+		WroteHeaderField: func(string, []string) { t.sent.Store(true) },
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			return t.interim(f, code, h, cancel)
+		},
+	})
+	out := from.WithContext(ctx)
+	out.Host = host
+	// Opaque keeps the bytes of the target: RequestURI would encode them anew. Connections
+	// are kept by URL.Host, whatever the request's.
+	out.URL = &url.URL{Scheme: f.u.scheme(), Host: "server", Opaque: "//" + host + f.out.path()}
+	out.Header = make(http.Header, len(from.Header)+1)
+	for name, values := range from.Header {
+		if passedBack(name) {
+			out.Header[name] = values
+		}
+	}
+	if f.trailersAccepted() {
+		out.Header["Te"] = []string{"trailers"}
+	}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = []string{""} // none of net/http's own
+	}
+	out.Body, out.ContentLength = nil, 0
+	if f.upload != nil {
+		out.Body, out.ContentLength, out.Trailer = f.upload.Cursor(), -1, f.r.Trailer
+		if f.client.r.ContentLength >= 0 {
+			out.ContentLength = f.client.r.ContentLength
+		}
+	}
+	return out
+}
+
+// trailersAccepted reports whether the client accepts trailers.
+func (f *forwarding) trailersAccepted() bool {
+	for _, v := range f.r.Header["Te"] {
+		if http1.HasToken([]byte(v), "trailers") {
+			return true
+		}
+	}
+	return false
+}
+
+// body2 is the body of a response of HTTP/2, with a limit for stalls.
+type body2 struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stall  time.Duration
+	end    func()
+}
+
+func (b *body2) Read(p []byte) (int, error) {
+	var timer *time.Timer
+	if b.stall > 0 {
+		timer = time.AfterFunc(b.stall, func() { b.cancel(errStalled) })
+	}
+	n, err := b.ReadCloser.Read(p)
+	if timer != nil {
+		timer.Stop()
+	}
+	if err != nil && err != io.EOF {
+		err = h2Failure(b.ctx, err, true, true)
+	}
+	return n, err
+}
+
+func (b *body2) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}

@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
+// origin is a server that is a script.
+type origin struct {
+	t     testing.TB
+	l     net.Listener
+	serve func(c *conn)
+
+	mu       sync.Mutex
+	conns    []*conn
+	accepted int
+	wait     sync.WaitGroup
+}
+
+// conn is a connection to an origin. Its methods are for serve.
+type conn struct {
+	net.Conn
+	o    *origin
+	n    int // of the connections, from 0 on
+	r    *bufio.Reader
+	seen bytes.Buffer // what r has read, under o.mu
+}
+
+// start returns an origin whose connections are served by serve.
+func start(t testing.TB, serve func(c *conn)) *origin {
+	return startOn(t, servertest.ListenTCP(t), serve)
+}
+
+func startOn(t testing.TB, l net.Listener, serve func(c *conn)) *origin {
+	o := &origin{t: t, l: l, serve: serve}
+	o.wait.Add(1)
+	go o.accept()
+	t.Cleanup(o.close)
+	return o
+}
+
+func (o *origin) close() {
+	o.l.Close()
+	o.mu.Lock()
+	for _, c := range o.conns {
+		c.Close()
+	}
+	o.mu.Unlock()
+	o.wait.Wait()
+}
+
+func (o *origin) addr() string { return o.l.Addr().String() }
+
+func (o *origin) accept() {
+	defer o.wait.Done()
+	for {
+		nc, err := o.l.Accept()
+		if err != nil {
+			return
+		}
+		o.mu.Lock()
+		c := &conn{Conn: nc, o: o, n: o.accepted}
+		o.accepted++
+		o.conns = append(o.conns, c)
+		o.mu.Unlock()
+		c.r = bufio.NewReader(io.TeeReader(nc, locked{c}))
+		o.wait.Add(1)
+		go func() {
+			defer o.wait.Done()
+			defer nc.Close()
+			o.serve(c)
+		}()
+	}
+}
+
+type locked struct{ c *conn }
+
+func (l locked) Write(p []byte) (int, error) {
+	l.c.o.mu.Lock()
+	defer l.c.o.mu.Unlock()
+	return l.c.seen.Write(p)
+}
+
+// dials returns the number of connections.
+func (o *origin) dials() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.accepted
+}
+
+// received returns all bytes of all connections.
+func (o *origin) received() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var b strings.Builder
+	for _, c := range o.conns {
+		b.Write(c.seen.Bytes())
+	}
+	return b.String()
+}
+
+// head reads a head, and returns "" at the end.
+func (c *conn) head() string {
+	var b strings.Builder
+	for {
+		line, err := c.r.ReadString('\n')
+		if err != nil {
+			return ""
+		}
+		b.WriteString(line)
+		if line == "\r\n" {
+			return b.String()
+		}
+	}
+}
+
+// request reads a request; false at the end.
+func (c *conn) request() (*http.Request, string, bool) {
+	r, err := http.ReadRequest(c.r)
+	if err != nil {
+		return nil, "", false
+	}
+	b, err := io.ReadAll(r.Body)
+	return r, string(b), err == nil
+}
+
+func (c *conn) put(s string) { io.WriteString(c, s) }
+
+// each answers all requests of all connections with one response.
+func each(response string) func(c *conn) {
+	return func(c *conn) {
+		for {
+			if _, _, ok := c.request(); !ok {
+				return
+			}
+			c.put(response)
+		}
+	}
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// log collects what the proxy logs.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// setup is a proxy in a test.
+type setup struct {
+	up   proxy.UpstreamOptions
+	o    proxy.Options
+	pool *proxy.Pool
+	log  *log
+}
+
+// handler returns a proxy for servers.
+func (s *setup) handler(t testing.TB, addrs ...string) http.Handler {
+	t.Helper()
+	s.log = &log{}
+	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s.pool = proxy.NewPool(&proxy.PoolOptions{Logger: logger})
+	t.Cleanup(func() { s.pool.Close() })
+	if s.up.Name == "" {
+		s.up.Name = "app"
+	}
+	for _, a := range addrs {
+		s.up.Servers = append(s.up.Servers, proxy.Server{Addr: a})
+	}
+	u, err := s.pool.Upstream(&s.up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.o.Upstream, s.o.Logger = u, logger
+	h, err := proxy.New(&s.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// start serves the proxy.
+func (s *setup) start(t testing.TB, e chert.Engine, addrs ...string) *engines.Server {
+	return engines.Start(t, &chert.Server{Engine: e, Handler: s.handler(t, addrs...), DisableGeneralOptionsHandler: true})
+}
+
+// alike runs f on each engine and on net/http.
+func alike(t *testing.T, f func(t *testing.T, e chert.Engine)) {
+	t.Helper()
+	t.Parallel()
+	engines.Alike(t, f)
+}
