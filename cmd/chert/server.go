@@ -137,14 +137,7 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 		error) {
 		return s.tls.Load().config(hello)
 	}}
-	plain := s.conns.ofRedirects()
-	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
-		(*s.upgrade.Load()).ServeHTTP(w, r)
-	}),
-		ErrorLog: s.errs, Upgrader: upgrader, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
-		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
-		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
+	s.plain = s.redirects()
 	if s.bindings, _, err = s.bind(first.listen); err != nil {
 		return err
 	}
@@ -181,6 +174,18 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	err = s.serveUntil(stop, hangup)
 	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
+}
+
+// redirects makes the server of listeners that redirect to TLS.
+func (s *server) redirects() *chert.Server {
+	plain := s.conns.ofRedirects()
+	return &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		(*s.upgrade.Load()).ServeHTTP(w, r)
+	}),
+		ErrorLog: s.errs, Upgrader: upgrader, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
+		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 }
 
 // load prepares the current configuration of the command line and the file that it names.

@@ -8,4 +8,4 @@
 package successor
 
 // It knows descriptors and processes, and nothing of HTTP. What it passes is described by
-// docs/adr/0054-upgrade-by-a-successor.md. The root and the command use it.
+// docs/adr/0056-upgrade-by-a-successor.md. The root and the command use it.
