@@ -16,9 +16,9 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod packaging/go.mod))
 
-.PHONY: all build binary static test layer-test next-go race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites cross bench bench-idle ci
+.PHONY: all build binary static test layer-test next-go race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck cross bench bench-idle ci
 
 all: build vet test
 
@@ -132,6 +132,19 @@ examples-test:
 # Pages in headless Chromium; CHERT_SCREENSHOTS=DIR leaves pictures of them.
 browser-test:
 	$(GO) -C test/browser test -timeout $(TIMEOUT) ./...
+
+# All of a release, in dist/, as in: make packages ARGS='-version v0.1.0'. It takes minutes, as each binary is built twice.
+packages:
+	$(GO) run -C packaging . build $(ARGS)
+
+# The packages, installed, upgraded and removed in a copy of this system, as root; the unit; the image without Docker.
+packages-test:
+	$(GO) -C packaging test -timeout 12m ./...
+
+# Known vulnerabilities in what chert can reach. Without the database there is a line about it, and no failure: a build of a
+# release fails then, unless ARGS has -offline.
+vulncheck:
+	$(GO) run -C packaging . vulncheck -offline
 
 # The tests of other modules and of Go's net/http, run on chert.
 suites:

@@ -307,6 +307,7 @@ func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 		}
 		if !l.clf {
 			m.pattern = x.Pattern()
+			rec.later, _ = x.Value(addedKey{}).(func() []slog.Attr)
 		}
 	}
 	return rec

@@ -40,7 +40,8 @@ type record struct {
 	kept  bool // the strings are in buf, and nothing may block
 	e     entry
 	m     more
-	added []slog.Attr // of AddLogAttrs
+	added []slog.Attr        // of AddLogAttrs
+	later func() []slog.Attr // of AddLogAttrsLater; nil for none
 	buf   []byte
 }
 
@@ -91,7 +92,7 @@ func (rec *record) Sent(d wire.Delivery) {
 	default:
 		l.record(rec)
 	}
-	rec.kept, rec.added = false, nil // the next user sets the rest
+	rec.kept, rec.added, rec.later = false, nil, nil // the next user sets the rest
 	if cap(rec.buf) > keepRecord {
 		rec.buf = nil
 	}

@@ -50,11 +50,11 @@ func (l *AccessLog) Override(next http.Handler) http.Handler {
 // AddLogAttrs adds attributes to the line of a request in LogText, LogJSON and a Logger, such
 // as which server has answered it; of several calls for one request the last one counts. It
 // is for handlers on the ordinary path, until they return. w is the handler's, or one that
-// has Unwrap. It does nothing without an AccessLog around the handler.
+// has Unwrap. Every AccessLog around the handler has them; without one nothing is done.
 func AddLogAttrs(w http.ResponseWriter, attrs ...slog.Attr) {
 	for {
-		if n, ok := w.(interface{ NoteMore(more any) bool }); ok && n.NoteMore(attrs) {
-			return
+		if n, ok := w.(interface{ NoteMore(more any) bool }); ok {
+			n.NoteMore(attrs)
 		}
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
@@ -62,6 +62,15 @@ func AddLogAttrs(w http.ResponseWriter, attrs ...slog.Attr) {
 		}
 		w = u.Unwrap()
 	}
+}
+
+// addedKey is the key of what AddLogAttrsLater was given.
+type addedKey struct{}
+
+// AddLogAttrsLater is AddLogAttrs for the fast path. attrs is called when the response has been
+// sent, if there is a line. It must not block, and must not use the exchange, which is over then.
+func AddLogAttrsLater(x *direct.Exchange, attrs func() []slog.Attr) {
+	x.Wire().SetValue(addedKey{}, attrs)
 }
 
 // noter is the writer of an AccessLog.

@@ -67,6 +67,9 @@ func (l *AccessLog) record(rec *record) {
 	text(fieldRequestID, "request_id", m.id, server)
 	text(fieldReferer, "referer", m.referer, own)
 	text(fieldUserAgent, "user_agent", m.agent, own)
+	if rec.later != nil && l.o.Fields&fieldAdded != 0 {
+		rec.added = rec.later()
+	}
 	for _, a := range rec.added {
 		add(fieldAdded, a)
 	}

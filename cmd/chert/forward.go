@@ -23,9 +23,18 @@ type forwarder struct {
 	reports bool // the log of the requests has what is known of the upstream
 }
 
-// ServeDirect implements direct.Handler: on the event loop nothing is known for the log.
+// ServeDirect implements direct.Handler.
 func (f *forwarder) ServeDirect(x *direct.Exchange) bool {
-	return !f.reports && f.Handler.ServeDirect(x)
+	if !f.reports {
+		return f.Handler.ServeDirect(x)
+	}
+	report := new(proxy.Report)
+	proxy.SetReport(x, report)
+	if !f.Handler.ServeDirect(x) {
+		return false
+	}
+	middleware.AddLogAttrsLater(x, func() []slog.Attr { return reportAttrs(report) })
+	return true
 }
 
 // ServeHTTP implements http.Handler.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -436,5 +437,109 @@ proxy = "app"
 		if len(seen) != want {
 			t.Errorf("%s: %v", proxies, seen)
 		}
+	}
+}
+
+// The log has what is known of the upstream, however a request ends, on the event loop too.
+func TestProxyLog(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "some")
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		case "/gone":
+			io.WriteString(w, "some")
+			http.NewResponseController(w).Flush()
+			<-hold
+		case "/large":
+			w.Write(make([]byte, 300_000))
+		}
+	}))
+	app.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer app.Close()
+	defer close(hold)
+	dir := t.TempDir()
+	p, _ := startConfig(t, `
+[upstream.app]
+servers = "`+addrOfServer(app)+`"
+[[site]]
+hosts = ["a.example"]
+proxy = "app"
+log = { file = "`+dir+`/a.log", format = "json" }
+[[site.route]]
+path = "/refused"
+proxy = "127.0.0.1:1"
+[[site.route]]
+path = "/stripped/{rest...}"
+proxy = "app"
+strip = true
+[[site]]
+hosts = ["b.example"]
+proxy = "app"
+log = { file = "`+dir+`/b.log", format = "json", fields = ["path", "status"] }
+`, nil, "--admin", "127.0.0.1:0")
+	admin := strings.TrimPrefix(p.line(), "chert: admin page at ")
+	c := newClient(t, "")
+	get := func(host, path string) {
+		req, err := http.NewRequest("GET", p.urls[0]+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		if res, err := c.Do(req); err == nil {
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}
+	for _, path := range []string{"ok", "large", "cut", "refused", "stripped/x"} {
+		get("a.example", path)
+	}
+	get("b.example", "ok")
+	conn := dial(t, p.urls[0])
+	fmt.Fprint(conn, "GET /gone HTTP/1.1\r\nHost: a.example\r\n\r\n")
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	conn.SetLinger(0)
+	conn.Close()
+	lines := func(name string, n int) (all map[string]map[string]any) {
+		until(t, func() bool {
+			text, _ := os.ReadFile(filepath.Join(dir, name))
+			return strings.Count(string(text), "\n") == n
+		})
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = make(map[string]map[string]any)
+		for line := range strings.Lines(string(text)) {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			all[m["path"].(string)] = m
+		}
+		return all
+	}
+	all := lines("a.log", 6)
+	for path, want := range map[string]string{"/ok": "app 200 1 <nil>", "/large": "app 200 1 <nil>", "/cut": "app 200 1 response cut off",
+		"/refused": "127.0.0.1_1 502 1 connection refused", "/stripped/x": "app 200 1 <nil>", "/gone": "app 200 1 client gone"} {
+		m := all[path]
+		if got := fmt.Sprint(m["upstream"], " ", m["status"], " ", m["tries"], " ", m["upstream_error"]); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+		if m["server"] == nil || path != "/refused" && m["first_byte"] == nil {
+			t.Errorf("%s: %v", path, m)
+		}
+	}
+	if m := lines("b.log", 1)["/ok"]; m["upstream"] != nil || m["status"] != 200.0 {
+		t.Errorf("without the field: %v", m)
+	}
+	if text := send(t, c, strings.TrimSuffix(admin, "\n"), "metrics", "", nil).body; !strings.Contains(text, `network_protocol_version="1.1",way="pooled"} 1`) {
+		t.Errorf("all but one on the loop: %s", text[max(strings.Index(text, "chert_requests_total"), 0):][:600])
 	}
 }

@@ -152,15 +152,17 @@ func TestLogrotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, ok := strings.Cut(string(page), "```logrotate\n")
-	example, _, closed := strings.Cut(example, "```")
-	if !ok || !closed {
-		t.Fatal("no example")
+	packaged, err := os.ReadFile("../../packaging/files/chert.logrotate")
+	if err != nil {
+		t.Fatal(err)
 	}
-	text := strings.NewReplacer("/var/log/chert/*.log", filepath.Join(dir, "*.log"),
-		"$(pidof chert)", fmt.Sprint(p.cmd.Process.Pid)).Replace(example)
-	if strings.Contains(text, "pidof") || !strings.Contains(text, dir) {
-		t.Fatalf("the example has changed: %s", text)
+	if !strings.Contains(string(page), "```logrotate\n"+string(packaged)+"```") {
+		t.Error("docs/deployment.md does not have the file of the packages")
+	}
+	text := strings.NewReplacer("/var/log/chert/*.log", filepath.Join(dir, "*.log"), "\tsu chert chert\n", "",
+		"systemctl kill -s USR1 chert.service", "kill -USR1 "+fmt.Sprint(p.cmd.Process.Pid)).Replace(string(packaged))
+	if strings.Contains(text, "systemctl") || strings.Contains(text, "su chert") || !strings.Contains(text, dir) {
+		t.Fatalf("the file has changed: %s", text)
 	}
 	conf, state := filepath.Join(dir, "rotate.conf"), filepath.Join(dir, "state")
 	write(t, conf, text)

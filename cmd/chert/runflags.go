@@ -23,7 +23,7 @@ type runFlags struct {
 func (o *runFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port, a port for this machine only,\nor "+
-		"unix:/path?mode=0660&group=NAME; may be repeated")
+		"unix:/path?mode=0660&group=NAME, or fd:NAME of systemd; may be repeated")
 	addBool(cmd, &o.open, "open", "", "open the browser")
 	f.Var(&o.log, "log", "log requests to stderr: "+logNames)
 	addBool(cmd, &o.quiet, "quiet", "q", "print nothing but errors")
@@ -36,8 +36,8 @@ func (o *runFlags) add(cmd *cobra.Command) {
 		"the form\nof --listen. It has no authentication")
 
 	o.control.check, o.control.kind = checkControl, "path"
-	f.Var(&o.control, "control", "open a unix socket here, for \"chert upgrade\"; only this user may connect, unless "+
-		"it has the options\nof --listen")
+	f.Var(&o.control, "control", "open a unix socket here, for \"chert upgrade\"; only this user may "+
+		"connect, unless it has\nthe options of --listen")
 
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
 	mustComplete(cmd, "admin", cobra.NoFileCompletions)

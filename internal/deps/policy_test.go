@@ -156,7 +156,7 @@ var policy = []rule{
 	{pkg: "suites", may: "suites/internal/onchert"},
 	// golang-jwt issues the tokens of the demo. certmagic, with its log, is for
 	// internal/acme alone; see confined.
-	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term golang.org/x/crypto/bcrypt " +
+	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/spf13/pflag github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term golang.org/x/crypto/bcrypt " +
 		"github.com/caddyserver/certmagic go.uber.org/zap"},
 
 	// Tests only.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/static"
 )
@@ -404,6 +406,49 @@ func TestShowSize(t *testing.T) {
 	}
 }
 
+// acceptable checks that package proxy accepts what the file has, as far as that asks nobody.
+func acceptable(t *testing.T, text string, cfg *Config) {
+	pool := proxy.NewPool(&proxy.PoolOptions{Logger: slog.New(slog.DiscardHandler)})
+	defer pool.Close()
+	for _, u := range cfg.Upstreams {
+		o := u.Options
+		named := func(s proxy.Server) bool {
+			_, err := netip.ParseAddrPort(s.Addr)
+			return err != nil && !strings.HasPrefix(s.Addr, "unix:")
+		}
+		if o.SRV != "" || slices.ContainsFunc(o.Servers, named) {
+			continue // names are looked up
+		}
+		if o.Check = nil; u.TLS != nil {
+			var err error
+			if o.TLS, err = u.TLS.Config(); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		up, err := pool.Upstream(&o)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		for _, s := range cfg.Sites {
+			for _, p := range append([]*Proxy{s.Proxy}, proxiesOf(s.Routes)...) {
+				if p == nil || up == nil {
+					continue
+				}
+				if _, err := proxy.New(&proxy.Options{Upstream: up, Host: p.Host, StripPrefix: p.Strip}); err != nil {
+					t.Errorf("%q: %v", text, err)
+				}
+			}
+		}
+	}
+}
+
+func proxiesOf(routes []Route) (all []*Proxy) {
+	for _, r := range routes {
+		all = append(all, r.Proxy)
+	}
+	return all
+}
+
 func FuzzLoad(f *testing.F) {
 	for _, s := range []string{good, "a.b = {c=[1,{d=2}]}\n[a.e]\n", "[[site]]\n[site.rules]\n", "site=[{rules=[{headers={a='b'}}]}]", "[[a]]\n[[a.b]]\n[a.b.c]\nd=1\n[[a]]\n"} {
 		f.Add(s)
@@ -413,9 +458,14 @@ func FuzzLoad(f *testing.F) {
 	f.Add("[rate_limit]\nlimit = []\nstore = 1")
 	f.Add("[[site]]\nhosts='*'\nallow=['unix','1.2.3.4/8']\nheaders={A='${B:-c}'}\n[site.basic_auth]\nusers={a='b'}\n[[site.route]]\npath='/a/{b...}'\nmethods=['GET']\nredirect='/c/{b}?{uri}'\nstatus=3\n[[site.route]]\npath='/{a}'\nrespond=200\nbody='x'\ntype='a/b'\n")
 	f.Add("site=[{route=[{path='/a/{x}',root='b',rules=[{}]},{path='/{x}/b',respond=[]}],basic_auth=false,deny=[1]}]")
+	f.Add("[upstream.a]\nservers=['1.2.3.4:5',{addr='unix:x',weight=0,backup=true,max_requests=1}]\nbalance='hash header:X'\nbound=2.5\nqueue=1\nretry=['keys']\nhealth={percent=1}\ncheck={path='/',fall=1}\n" +
+		"[[site]]\nhosts='*'\nproxy='a'\nsplit=[{upstream='[::1]:1',percent=5},{upstream='a',cookie={a='*'}}]\nrequest_headers={A=''}\n[[site.route]]\npath='/b/{c...}'\nproxy='https://1.2.3.4'\nstrip=true\nproxy_host='upstream'\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		d := &doc{file: "c.toml"}
-		d.load([]byte(text), nothing)
+		cfg := d.load([]byte(text), nothing)
+		if cfg != nil && len(d.problems) == 0 {
+			acceptable(t, text, cfg)
+		}
 		for _, p := range d.problems {
 			if strings.ContainsAny(p.Error(), "\n") {
 				t.Errorf("%q: more than a line: %q", text, p.Error())

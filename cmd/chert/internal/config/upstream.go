@@ -64,7 +64,11 @@ func (l *loader) upstream(t *table, name string) *Upstream {
 	o.Check = l.check(t)
 	l.health(t, &o.Health)
 	l.retry(t, &o.Retry)
-	u.TLS = l.upstreamTLS(t)
+	if u.TLS = l.upstreamTLS(t); u.TLS != nil && u.TLS.ServerName == "" && t.m["tls_name"] == nil &&
+		slices.ContainsFunc(o.Servers, func(s proxy.Server) bool { return strings.HasPrefix(s.Addr, "unix:") }) {
+		l.errorf(t.spot.child("tls").key, "tls to a unix socket needs tls_name, the name that the certificate must "+
+			"have")
+	}
 	if s, at, ok := t.str("protocol"); ok {
 		switch s {
 		case "h1":

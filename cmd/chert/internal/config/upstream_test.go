@@ -146,6 +146,7 @@ func TestUpstreamProblems(t *testing.T) {
 		{"retry", up("servers = 'a:1'\nretry = ['all']"), `3:10: retry wants "timeouts", "statuses" and "keys", not "all"`},
 		{"TLS", up("servers = 'a:1'\ntls_name = 'b'"), "3:1: tls_name is for servers that speak TLS"},
 		{"a key without certificate", up("servers = 'a:1'\ntls = true\ntls_cert = 'x'"), "4:12: tls_cert: \"x\": no such file|1:11: tls_cert and tls_key go together in [upstream.a]"},
+		{"TLS to a socket", up("servers = 'unix:a'\ntls = true"), "3:1: tls to a unix socket needs tls_name"},
 		{"a queue", up("servers = 'a:1'\nqueue = 1"), "3:1: queue is for servers that have their max_requests"},
 		{"a protocol", up("servers = 'a:1'\nprotocol = 'h3'"), `3:12: protocol wants "h1"`},
 		{"a name", "[upstream.'a.b']\nservers = 'a:1'\n[[site]]\nhosts = '*'\nproxy = 'c:1'", "1:11: the name \"a.b\" of an upstream wants letters"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/cmd/chert/internal/reach"
 	"github.com/chert-http/chert/internal/interval"
 	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
@@ -47,32 +48,20 @@ func NewClient(where string) (*Client, error) {
 	if where == "" {
 		where = DefaultAddress
 	}
-	if path, ok := strings.CutPrefix(where, "unix:"); ok {
-		if path == "" {
-			return nil, errors.New("want unix:/path")
-		}
+	at, err := reach.Parse(where)
+	if err != nil {
+		return nil, err
+	}
+	if at.Socket != "" {
 		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
+			return new(net.Dialer).DialContext(ctx, "unix", at.Socket)
 		}
-		c.Name, c.base = where, "http://localhost/"
+		c.Name, c.base = where, at.URL.String()
 		return c, nil
 	}
-	if !strings.Contains(where, "://") {
-		if port, err := strconv.ParseUint(strings.TrimPrefix(where, ":"), 10, 16); err == nil {
-			where = net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10))
-		}
-		if !strings.Contains(where, ":") {
-			return nil, fmt.Errorf("%q has no port; want a URL, host:port, or a port of this machine", where)
-		}
-		where = "http://" + where
-	}
-	u, err := url.Parse(where)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address; want a URL, host:port, or a port of this machine", where)
-	}
-	u.RawQuery, u.Fragment = "", ""
-	u.Path = strings.TrimSuffix(u.Path, "/") + "/"
-	c.Name, c.base = u.Redacted(), u.String()
+	at.URL.RawQuery = ""
+	at.URL.Path = strings.TrimSuffix(at.URL.Path, "/") + "/"
+	c.Name, c.base = at.URL.Redacted(), at.URL.String()
 	return c, nil
 }
 

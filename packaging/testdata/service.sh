@@ -1,0 +1,84 @@
+# What systemd.sh tries in the copy, where systemd runs: service.sh VERSION. The last line is PASSED.
+set -euo pipefail
+version=$1
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
+fail() {
+	systemctl status chert --no-pager || true
+	journalctl -u chert --no-pager -o cat | tail -n 20 || true
+	echo "FAILED: $*"
+	exit 1
+}
+# healthy ARGUMENTS... waits until the service responds.
+healthy() {
+	for _ in $(seq 100); do
+		if chert health "$@" >/dev/null 2>&1; then return; fi
+		sleep 0.1
+	done
+	fail "$(chert health "$@" 2>&1)"
+}
+pid() { systemctl show -P MainPID chert; }
+
+echo "=== install: the service is enabled and runs"
+dpkg --no-triggers --install /var/tmp/first.deb
+[ "$(systemctl is-enabled chert)" = enabled ] || fail "not enabled"
+healthy
+main=$(pid)
+status=$(cat /proc/"$main"/status)
+for want in 'CapEff:	0000000000000400' 'CapBnd:	0000000000000400' 'NoNewPrivs:	1' 'Seccomp:	2'; do
+	grep -qx "$want" <<<"$status" || fail "the process has no $want: $status"
+done
+[ "$(ps -o user= -p "$main")" = chert ] || fail "it does not run as chert"
+
+echo "=== reload: the same process goes on, and a mistake changes nothing"
+systemctl reload chert
+echo 'listen = 1' >>/etc/chert/chert.toml
+if systemctl reload chert 2>/dev/null; then fail "a file with a mistake was loaded"; fi
+healthy
+[ "$(pid)" = "$main" ] || fail "a reload started another process"
+
+echo "=== a port below 1024, TLS, a log in a file, a socket"
+cat >/etc/chert/chert.toml <<-END
+	listen = ["127.0.0.1:80", "unix:/run/chert/socket"]
+	log = { file = "/var/log/chert/access.log", format = "combined" }
+	[[site]]
+	hosts = ["*"]
+	root = "/usr/share/chert/www"
+	tls_self = true
+END
+systemctl restart chert
+healthy https://localhost/ --at 80 --insecure
+healthy https://localhost/ --at unix:/run/chert/socket --insecure
+[ -s /var/lib/chert/self/ca.pem ] || fail "the keys are not in /var/lib/chert"
+
+if command -v logrotate >/dev/null; then
+	echo "=== rotation of the log"
+	logrotate --force /etc/logrotate.d/chert
+	healthy https://localhost/ --at 80 --insecure
+	for _ in $(seq 100); do
+		if [ -s /var/log/chert/access.log ]; then break; fi
+		sleep 0.1
+		chert health https://localhost/ --at 80 --insecure >/dev/null
+	done
+	[ -s /var/log/chert/access.log ] && [ -s /var/log/chert/access.log.1 ] || fail "$(ls -l /var/log/chert)"
+fi
+
+echo "=== upgrade: the new version runs, and one that is stopped stays so"
+main=$(pid)
+dpkg --no-triggers --install /var/tmp/second.deb
+healthy https://localhost/ --at 80 --insecure
+[ "$(pid)" != "$main" ] || fail "the old process goes on"
+[ "$(chert version | cut -d ' ' -f 2)" = "$version" ] || fail "$(chert version)"
+systemctl stop chert
+[ "$(systemctl show -P Result chert)" = success ] || fail "it did not stop cleanly"
+dpkg --no-triggers --install /var/tmp/second.deb
+[ "$(systemctl is-active chert)" = inactive ] || fail "an upgrade started what was stopped"
+
+echo "=== remove: it stops"
+systemctl start chert
+healthy https://localhost/ --at 80 --insecure
+main=$(pid)
+dpkg --no-triggers --remove chert
+[ ! -e /proc/"$main" ] || fail "it goes on"
+dpkg --no-triggers --purge chert
+[ ! -e /var/lib/chert ] && [ ! -e /var/log/chert ] && [ ! -e /etc/chert ] || fail "a folder is left"
+echo PASSED
