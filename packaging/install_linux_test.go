@@ -67,9 +67,7 @@ func TestSystemd(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can boot a copy of the system")
 	}
-	if _, err := os.Stat("/lib/systemd/systemd"); err != nil {
-		t.Skip("this system has no systemd")
-	}
+	need(t, "/lib/systemd/systemd", "systemd")
 	var debs []string
 	for _, version := range []string{testVersion, "v0.1.0-test.10"} {
 		all, err := filepath.Glob(filepath.Join(packagesOf(t, version), "*.deb"))

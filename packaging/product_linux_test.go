@@ -86,11 +86,9 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// What lintian finds is either mended or in the overrides. It is not among the programs that CI installs.
+// What lintian finds is either mended or in the overrides.
 func TestLintian(t *testing.T) {
-	if _, err := exec.LookPath("lintian"); err != nil {
-		t.Skip("lintian is not installed")
-	}
+	need(t, "lintian", "lintian")
 	debs, _ := filepath.Glob(filepath.Join(packagesOf(t, testVersion), "*.deb"))
 	out, err := exec.CommandContext(t.Context(), "lintian", append([]string{"--fail-on=error,warning", "--allow-root"},
 		debs...)...).CombinedOutput()

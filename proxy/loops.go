@@ -48,7 +48,7 @@ type trip struct {
 	method string
 	q      retry.Request
 	hook   *refusal.Hook
-	report *Report // nil if nobody wants it
+	report *Report // nil if the request has none
 	cookie string  // to set, of PolicySticky
 	secure bool
 	begin  int64 // of the request, as now has it

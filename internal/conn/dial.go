@@ -13,12 +13,12 @@ import (
 // This file is for connections that the server opens, and for two connections of one loop
 // that pass bytes to each other.
 //
-// All calls of both are made on their loop, and no user code runs in between: so the session of
-// one may call the Conn of the other as its own session may, but for what its session's methods
+// All calls of both are made on their loop, and no user code that may wait runs in between: so the
+// session of one may call the Conn of the other as its own session may, but for what its session's methods
 // return. Act stands for that.
 
-// An Out is a Conn that the server has opened. It is none of its clients: it is not counted or
-// shown as one, and gives way only as its owner decides.
+// An Out is a Conn that the server has opened, to another server. It is not counted or shown as a
+// client's, and does not give way to one.
 type Out struct{ Conn }
 
 var _ loop.Sock = (*Out)(nil)
@@ -102,15 +102,9 @@ func (c *Conn) Act(next Next) {
 // Resume ends an Await, and has Data called in another turn. Only the loop that owns c may call it.
 func (c *Conn) Resume() {
 	if c.phase == awaiting {
-		c.phase = reading
-		c.Again()
+		c.phase, c.refeed = reading, true
+		c.loop.Requeue(c.handle)
 	}
-}
-
-// Again has Data called in another turn, as Requeue does. Only the loop that owns c may call it.
-func (c *Conn) Again() {
-	c.refeed = true
-	c.loop.Requeue(c.handle)
 }
 
 // Loop returns the loop that the connection belongs to.

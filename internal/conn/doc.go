@@ -3,9 +3,10 @@
 // connection (a Link) and its protocol (a Session).
 package conn
 
-// It knows bytes and loops; it must not know what the bytes mean. bridge, tlsio
-// and the root may import it; stream imports the contract, to implement it over a
-// net.Conn.
+// It knows bytes and loops; it must not know what the bytes mean. bridge, tlsio,
+// outbound and the root may import it; stream imports the contract, to implement it
+// over a net.Conn. dial.go is for connections that the server opens, which are on the
+// loop of the client's connection that they are for.
 //
 // # One owner at a time
 //

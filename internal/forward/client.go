@@ -25,7 +25,7 @@ func (m *request) client() {
 	switch {
 	case !m.RealIP:
 	case len(m.Client) > 0:
-		m.unlessReceived(http1.FieldXRealIP, m.Client)
+		m.dst = appendLine(m.dst, http1.FieldXRealIP.String(), m.Client)
 	case !m.Trusted:
 		m.unlessReceived(http1.FieldXRealIP, m.Peer)
 	}

@@ -27,8 +27,8 @@ type Request struct {
 	// are removed.
 	Trusted    bool
 	XForwarded bool // send X-Forwarded-For, -Host, -Proto and, if they are not empty, -Port and -Prefix
-	// RealIP: send X-Real-IP, unless a trusted peer has: Client, or else Peer if that is not
-	// trusted, which would be a proxy.
+	// RealIP: send X-Real-IP: Client, or else what a trusted peer has sent, or Peer if it is not
+	// trusted.
 	RealIP bool
 	// Client is the client's address as proxies have reported it.
 	Client    []byte
@@ -242,6 +242,9 @@ func (m *request) passes(name []byte, id http1.FieldID) bool {
 	case hop:
 		return false
 	case forwarded:
+		if id == http1.FieldXRealIP && m.RealIP && len(m.Client) > 0 {
+			return false // a proxy that does not set it passes on what a client has made up
+		}
 		return m.Trusted && !(m.joinsPrefix() && http1.FoldEqual(name, xForwardedPrefix))
 	case routing:
 		return true

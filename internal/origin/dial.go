@@ -106,7 +106,7 @@ func (c *Conn) Close() { c.nc.Close() }
 func (c *Conn) Reused() bool { return c.requests > 1 }
 
 // quiet reports whether the server has neither closed an idle connection nor sent anything
-// on it. Both mean that no request may follow: bytes that nobody asked for are no response.
+// on it. Both mean that no request may follow: bytes without a request are not a response.
 // What the system cannot tell passes for quiet.
 func (c *Conn) quiet() (quiet, ended bool) {
 	if c.raw == nil {

@@ -267,7 +267,7 @@ func (x *Exchange) bad(err error) error {
 func (x *Exchange) closed(err error) error {
 	if err != io.EOF {
 		// Only an orderly end may end a body: not a reset, and with TLS not a FIN without a
-		// close_notify, which anybody on the way can send (RFC 9112 section 9.8).
+		// close_notify, which anyone on the path can send (RFC 9112 section 9.8).
 		code := endReason(err, reason.StallTimeout)
 		if code != reason.StallTimeout {
 			code = reason.Truncated

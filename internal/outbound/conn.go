@@ -25,6 +25,7 @@ type Conn struct {
 	reused bool  // the request is not its first
 	got    bool  // a byte of the response has come
 	inBody bool  // the head of the final response has come
+	inData bool  // Data is running, whose caller does what it returns
 }
 
 var _ conn.Dialled = (*Conn)(nil)
@@ -69,12 +70,20 @@ func (c *Conn) Connected(e sys.Errno) conn.Next {
 	return conn.More
 }
 
-// Data implements conn.Session.
+// Data implements conn.Session. What it calls of the client may end the client's connection, and with
+// it the exchange: Cancel leaves the end of this connection to Data then.
 func (c *Conn) Data(eof bool) conn.Next {
 	if c.x == nil {
 		return c.unasked(eof)
 	}
-	for c.x != nil && !c.inBody {
+	c.inData = true
+	next := c.data(eof)
+	c.inData = false
+	return next
+}
+
+func (c *Conn) data(eof bool) conn.Next {
+	for !c.inBody {
 		b := c.out.Buffered()
 		c.got = c.got || len(b) > 0
 		res := &localOf(c.out.Loop()).res
@@ -84,7 +93,7 @@ func (c *Conn) Data(eof bool) conn.Next {
 			c.fail(origin.Malformed(err))
 			return conn.Reset
 		case n > 0:
-			if err := c.head(b[:n], res); err != nil {
+			if err := c.head(b[:n], res); err != nil || c.x == nil {
 				return c.clientGone()
 			}
 		case eof:
@@ -128,7 +137,7 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		add = x.route.Answered(res.Status, res.Minor)
 	}
 	var err error
-	if res.Status != 100 { // which nobody has asked for
+	if res.Status != 100 { // the request had no Expect
 		err = x.client.Response(b, res, add)
 	}
 	c.out.Discard(len(b))
@@ -154,7 +163,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 		} else if len(b) > 0 {
 			data, used, err := c.body.Next(b)
 			if len(data) > 0 {
-				if err := x.client.Body(data); err != nil {
+				if err := x.client.Body(data); err != nil || c.x == nil {
 					return c.clientGone()
 				}
 			}
@@ -182,7 +191,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 func (c *Conn) flush() conn.Next {
 	full, err := c.x.client.Flush()
 	switch {
-	case err != nil:
+	case err != nil || c.x == nil:
 		return c.clientGone()
 	case full:
 		c.out.SetDeadline(0) // it is the client that is waited for
@@ -237,11 +246,12 @@ func (c *Conn) fail(why reason.Code) {
 	x.failed(a, idle)
 }
 
-// clientGone lets go of the exchange, whose client has gone.
+// clientGone lets go of the exchange, whose client has gone, unless Cancel has.
 func (c *Conn) clientGone() conn.Next {
-	x := c.x
-	c.x, x.conn = nil, nil
-	x.end(reason.ClientGone)
+	if x := c.x; x != nil {
+		c.x, x.conn = nil, nil
+		x.end(reason.ClientGone)
+	}
 	return conn.Reset
 }
 

@@ -4,7 +4,7 @@ package outbound
 
 // It knows connections and the codec; it must not know upstreams, balance or health, which a
 // Route stands for, nor how the client's side frames a response, for which a Client does.
-// bridge/h1 and proxy import it.
+// bridge/h1, bridge/h2 and proxy import it.
 //
 // A request that is forwarded is an Exchange. Its client's connection and that to the server
 // are on one loop, whose driver makes all calls:
@@ -15,7 +15,8 @@ package outbound
 //	        Response, Body           Data of the
 //	        End, Fail                session
 //
-// No user code runs in between, so nothing here is locked, but for what a Server counts. A
+// No user code that may wait runs in between: what middleware changes of a response must not block,
+// as wire.Exchange.Later says. So nothing here is locked, but for what a Server counts. A
 // request that waits for its response costs an Exchange, a Conn, and what may have to be sent
 // again; no goroutine and no buffer.
 //

@@ -180,7 +180,9 @@ func (x *Exchange) forget() {
 func (x *Exchange) Cancel() {
 	if c := x.conn; c != nil {
 		x.conn, c.x = nil, nil
-		c.out.Act(conn.Reset)
+		if !c.inData {
+			c.out.Act(conn.Reset)
+		}
 	}
 	x.end(reason.ClientGone)
 }

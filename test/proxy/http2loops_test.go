@@ -11,8 +11,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -204,4 +206,40 @@ func TestStalledHTTP2(t *testing.T) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	res.Body.Close()
+}
+
+// TestWriteTimeoutHTTP2: a response whose time is over when it comes ends its stream, and the
+// connection goes on.
+func TestWriteTimeoutHTTP2(t *testing.T) {
+	t.Parallel()
+	const limit = 50 * time.Millisecond
+	o := start(t, func(c *conn) {
+		for {
+			head := c.head()
+			if head == "" {
+				return
+			}
+			if strings.HasPrefix(head, "GET /late ") {
+				time.Sleep(3 * limit) // a late server is what is tested
+			}
+			c.put(ok)
+		}
+	})
+	s := &setup{}
+	server := &chert.Server{Handler: s.handler(t, o.addr()), WriteTimeout: limit, Protocols: new(http.Protocols)}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	ts := engines.Start(t, server)
+	client := h2c(t)
+	if res, err := client.Get("http://" + ts.ListenAddr + "/late"); err == nil {
+		t.Errorf("%s", summaryHTTP2(res, err))
+	}
+	servertest.Eventually(t, "another stream is served", func() bool {
+		res, err := client.Get("http://" + ts.ListenAddr + "/")
+		if err != nil {
+			return false // on a slow machine it may be late too
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		return err == nil && string(body) == "ok"
+	})
 }

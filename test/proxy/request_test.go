@@ -156,8 +156,12 @@ func TestBehindRealIP(t *testing.T) {
 		s := &setup{}
 		ts := engines.Start(t, &chert.Server{Engine: e, Handler: real(s.handler(t, o.addr()))})
 		client := ts.Dial()
-		client.Send("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9, 1.2.3.4\r\nX-Forwarded-Proto: https\r\n\r\n")
+		client.Send("GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9, 1.2.3.4\r\nX-Forwarded-Proto: https\r\n" +
+			"X-Real-IP: 6.6.6.6\r\n\r\n") // which the client has sent, and the proxy has passed on
 		client.Status(200)
+		if strings.Contains(o.received(), "6.6.6.6") {
+			t.Errorf("server received %q", o.received())
+		}
 		for _, want := range []string{"X-Forwarded-For: 9.9.9.9, 1.2.3.4, 127.0.0.1\r\n", "X-Forwarded-Proto: https\r\n", "X-Real-Ip: 1.2.3.4\r\n"} {
 			if got := o.received(); !strings.Contains(got, want) {
 				t.Errorf("server received %q", got)

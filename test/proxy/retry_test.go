@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
 
 // refusing returns an address at which nothing listens.
 func refusing(t testing.TB) string {
-	l := servertest.ListenTCP(t)
-	l.Close()
-	return l.Addr().String()
+	return "127.0.0.1:" + freeport.Port(t)
 }
 
 // once answers one request of each connection, and closes it without a word for later ones.

@@ -172,8 +172,12 @@ func (f *forwarded) goOn() {
 	if f.over {
 		return
 	}
-	if full, err := f.push(); err != nil || full {
-		return // Closed follows, or another Writable
+	full, err := f.push()
+	if err != nil && !f.ends {
+		f.x.Cancel()
+	}
+	if f.gone(err) != nil || full { // another call follows if it is full
+		return
 	}
 	if f.st.s.flushBeside(); !f.ends {
 		f.x.Resume()
@@ -214,7 +218,6 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	}
 	if err != nil {
 		b.Release()
-		f.reset()
 		return f.gone(err)
 	}
 	if !date {
@@ -299,8 +302,9 @@ func (f *forwarded) Body(p []byte) error {
 	}
 	s := f.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f.gone(f.offerBodyLocked(p))
+	err := f.offerBodyLocked(p)
+	s.mu.Unlock()
+	return f.gone(err)
 }
 
 // bodyLimit is that of Offer: so much of a response waits that the client does not accept, and what
@@ -315,11 +319,14 @@ func (f *forwarded) offerBodyLocked(p []byte) error {
 	return err
 }
 
-// gone notes err, after which the client gets nothing more.
+// gone notes err, after which the client gets nothing more. Unless it has ended the stream itself,
+// as when the time for the response is over, that is reset.
 func (f *forwarded) gone(err error) error {
 	if err != nil && !f.over {
-		f.finish()
-		f.account()
+		if f.finish(); !f.ends {
+			f.account()
+		}
+		f.reset()
 	}
 	return err
 }
@@ -417,11 +424,9 @@ func (f *forwarded) End(b []byte, fields []http1.Field) {
 func (f *forwarded) complete() {
 	f.ends = true
 	f.account()
-	if _, err := f.push(); err != nil {
-		f.finish()
-		return
+	if _, err := f.push(); f.gone(err) == nil {
+		f.st.s.flushBeside()
 	}
-	f.st.s.flushBeside()
 }
 
 // Fail implements outbound.Client.
@@ -429,7 +434,6 @@ func (f *forwarded) Fail(reason.Code) {
 	if f.begun {
 		// RFC 9113 section 8.1: only a reset tells the client that the response is incomplete.
 		f.push()
-		f.reset()
 		f.gone(errAborted)
 		return
 	}

@@ -406,7 +406,7 @@ func TestShowSize(t *testing.T) {
 	}
 }
 
-// acceptable checks that package proxy accepts what the file has, as far as that asks nobody.
+// acceptable checks that package proxy accepts what the file has, as far as it can tell without the network.
 func acceptable(t *testing.T, text string, cfg *Config) {
 	pool := proxy.NewPool(&proxy.PoolOptions{Logger: slog.New(slog.DiscardHandler)})
 	defer pool.Close()
