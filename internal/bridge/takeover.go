@@ -195,12 +195,10 @@ func (t *taken) tail() Tail {
 // Drain implements conn.Session. A connection that was taken over is not idle in the
 // sense of HTTP, so only the server's end concerns it.
 func (t *taken) Drain(since int64) conn.Next {
-	select {
-	case <-t.c.Stopping:
+	if t.c.Ending() {
 		return t.Session.Drain(since)
-	default:
-		return conn.More
 	}
+	return conn.More
 }
 
 // Late implements conn.Session.
