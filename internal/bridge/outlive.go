@@ -137,4 +137,4 @@ func (l *lasting) End(abort bool) {
 	l.c.Link.Post(func() conn.Next { return next })
 }
 
-func (l *lasting) RemoteAddr() net.Addr { return l.c.Link.Peer().Addr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.c.RemoteAddr() }

@@ -218,8 +218,8 @@ func (t *taken) Late(held time.Duration) {
 const methodOfRuns = "TAKEOVER"
 
 // LocalAddr and RemoteAddr implement takeover.Link.
-func (t *taken) LocalAddr() net.Addr  { return t.c.Link.Peer().Local() }
-func (t *taken) RemoteAddr() net.Addr { return t.c.Link.Peer().Addr() }
+func (t *taken) LocalAddr() net.Addr  { return t.c.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {

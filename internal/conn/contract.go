@@ -116,11 +116,10 @@ type Link interface {
 	// as package tally has it, while OnLoop is true and no user code runs. Safe for
 	// concurrent use.
 	Tally() *tally.Shard
-	// Peer returns the addresses of the connection, also after its end. Safe for concurrent
-	// use.
+	// Peer returns the client's address, also after the end. Safe for concurrent use.
 	Peer() peer.Peer
 	// NetConn returns the net.Conn that represents the connection in hooks. Each call returns an
-	// equal value.
+	// equal value. Its addresses are those of the connection, also after its end.
 	NetConn() net.Conn
 }
 

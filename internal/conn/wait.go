@@ -147,7 +147,7 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 }
 
 // Peer implements Link.
-func (c *Conn) Peer() peer.Peer { return c.peer.PeerOf(hookConn{c}) }
+func (c *Conn) Peer() peer.Peer { return c.peer.Peer() }
 
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))

@@ -7,35 +7,20 @@ import (
 	"unsafe"
 )
 
-// A Peer is a client's address as text, and the addresses of its connection.
+// A Peer is the text of a client's address.
 type Peer struct {
 	// RemoteAddr is as in http.Request.
 	RemoteAddr string
 	// IP is the address in RemoteAddr as package netip formats it; "" if there is none, if it has a
 	// zone, or if RemoteAddr is formatted differently.
 	IP string
-	// Of is asked for Local and Addr; it may be nil.
-	Of Ends
 }
 
-// Ends are the addresses of a connection. Each request has a Peer, and few need these.
-type Ends interface {
-	LocalAddr() net.Addr
-	RemoteAddr() net.Addr
-}
-
-// Local returns the server's address, nil if it is not known.
-func (p Peer) Local() net.Addr {
-	if p.Of == nil {
-		return nil
-	}
-	return p.Of.LocalAddr()
-}
-
-// Addr returns the client's address as package net does.
-func (p Peer) Addr() net.Addr {
-	if p.Of != nil {
-		return p.Of.RemoteAddr()
+// Addr returns p as an address of package net: of, which is the connection's, unless a proxy has
+// told another.
+func (p Peer) Addr(of net.Addr) net.Addr {
+	if p.RemoteAddr == "" || of != nil && of.String() == p.RemoteAddr {
+		return of
 	}
 	return p.parsed()
 }
@@ -101,22 +86,19 @@ func (a *Addr) Forget() {
 }
 
 // Peer returns the address's text.
-func (a *Addr) Peer() Peer { return a.PeerOf(nil) }
-
-// PeerOf is Peer with Peer.Of.
-func (a *Addr) PeerOf(of Ends) Peer {
+func (a *Addr) Peer() Peer {
 	first := a.text.Load()
 	if first == nil {
 		first = a.again()
 	}
-	text, ip := unsafe.String(first, a.n), ""
+	p := Peer{RemoteAddr: unsafe.String(first, a.n)}
 	switch a.kind {
 	case v4:
-		ip = text[:a.ipn]
+		p.IP = p.RemoteAddr[:a.ipn]
 	case v6:
-		ip = text[len("[") : len("[")+int(a.ipn)]
+		p.IP = p.RemoteAddr[len("[") : len("[")+int(a.ipn)]
 	}
-	return Peer{text, ip, of}
+	return p
 }
 
 func (a *Addr) again() *byte {
@@ -141,6 +123,5 @@ func (a *Addr) Net() net.Addr {
 	if a.kind != other {
 		return net.TCPAddrFromAddrPort(a.addrPort())
 	}
-	p := a.Peer()
-	return p.parsed()
+	return a.Peer().parsed()
 }

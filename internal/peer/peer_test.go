@@ -21,7 +21,7 @@ func TestPeer(t *testing.T) {
 		var a Addr
 		a.Set(text)
 		for range 3 {
-			if p := a.Peer(); p != (Peer{RemoteAddr: text, IP: ip}) || p != Parse(text) {
+			if p := a.Peer(); p != (Peer{text, ip}) || p != Parse(text) {
 				t.Errorf("%q: %q, of which %q is the address", text, p.RemoteAddr, p.IP)
 			}
 			a.Forget()
@@ -50,7 +50,7 @@ func TestForget(t *testing.T) {
 				if a.Forget(); i%500 == 0 {
 					runtime.GC()
 				}
-				if p != (Peer{RemoteAddr: text, IP: "2001:db8::1"}) {
+				if p != (Peer{text, "2001:db8::1"}) {
 					t.Errorf("got %+v", p)
 				}
 			}

@@ -142,26 +142,8 @@ func (c *Conn) Now() int64 { return sys.Nanotime() }
 // SetPeer sets what Peer returns. It is called before Run.
 func (c *Conn) SetPeer(text string) {
 	p := peer.Parse(text)
-	p.Of = c.base
 	c.peer.Store(&p)
 }
-
-// SetClient is SetPeer of the address that a proxy has told, instead of the net.Conn's.
-func (c *Conn) SetClient(text string) {
-	p, of := peer.Parse(text), &proxied{Conn: c.base}
-	of.client.Set(text)
-	p.Of = of
-	c.peer.Store(&p)
-}
-
-// proxied is a net.Conn whose client's address is another's.
-type proxied struct {
-	net.Conn
-	client peer.Addr
-}
-
-// RemoteAddr implements net.Conn.
-func (p *proxied) RemoteAddr() net.Addr { return p.client.Net() }
 
 // Peer implements conn.Link. Safe for concurrent use.
 func (c *Conn) Peer() (p peer.Peer) {

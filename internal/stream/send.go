@@ -221,7 +221,7 @@ func (c *Conn) writeError(err error) error {
 		err = oe.Err
 	}
 	local := c.base.LocalAddr()
-	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.Peer().Addr(), Err: err}
+	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.Peer().Addr(c.base.RemoteAddr()), Err: err}
 }
 
 // SendFile implements conn.Link.

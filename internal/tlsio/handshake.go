@@ -287,8 +287,8 @@ func (h *Handshake) fill() error {
 
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
-	p := h.link.Peer()
-	local, remote := p.Local(), p.Addr()
+	nc := h.link.NetConn()
+	local, remote := nc.LocalAddr(), nc.RemoteAddr()
 	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
 		Err: os.ErrDeadlineExceeded})
 }

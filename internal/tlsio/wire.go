@@ -156,7 +156,7 @@ func (w *wire) LocalAddr() net.Addr {
 	if _, nc := w.where(); nc != nil {
 		return nc.LocalAddr()
 	}
-	return w.link.Peer().Local()
+	return w.link.NetConn().LocalAddr()
 }
 
 // RemoteAddr implements net.Conn.
@@ -164,7 +164,7 @@ func (w *wire) RemoteAddr() net.Addr {
 	if _, nc := w.where(); nc != nil {
 		return nc.RemoteAddr()
 	}
-	return w.link.Peer().Addr()
+	return w.link.NetConn().RemoteAddr()
 }
 
 // SetDeadline implements net.Conn. It has no effect unless w is over a net.Conn:

@@ -115,7 +115,14 @@ func (l *fakeLink) Switch(conn.Session)                   {}
 func (l *fakeLink) Tally() *tally.Shard                   { return &l.tally }
 func (l *fakeLink) Now() int64                            { return l.now }
 func (l *fakeLink) Peer() peer.Peer                       { return thePeer }
-func (l *fakeLink) NetConn() net.Conn                     { return nil }
+func (l *fakeLink) NetConn() net.Conn                     { return noConn }
+
+// nowhere is a net.Conn without addresses.
+type nowhere struct{ net.Conn }
+
+var noConn net.Conn = nowhere{}
+
+func (nowhere) LocalAddr() net.Addr { return nil }
 
 // noLent is lent to user code that uses none of it.
 type noLent struct{ conn.Lent }
