@@ -220,8 +220,8 @@ func (c *Conn) writeError(err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
 	}
-	local := c.base.LocalAddr()
-	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.Peer().Addr(c.base.RemoteAddr()), Err: err}
+	local, remote := c.base.LocalAddr(), c.Peer().Addr(c.base.RemoteAddr())
+	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: remote, Err: err}
 }
 
 // SendFile implements conn.Link.
