@@ -94,7 +94,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.LocalAddr(), Forwards: s.is(onLoops) && s.Link.OnLoop(),
+		Local: s, Forwards: s.is(onLoops) && s.Link.OnLoop(),
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false

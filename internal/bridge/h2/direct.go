@@ -71,7 +71,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.LocalAddr(), Forwards: s.forwards(),
+		Local: s, Forwards: s.forwards(),
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host
