@@ -8,7 +8,7 @@
 //	go run . crossed plain direct
 //	go run . sim --for 10m --model h2
 //	go run . experiment stages
-//	go run . plot plain ../docs/measurements/2026-11-21.md plots
+//	go run . plot plain record/measurements/2026-11-21.md plots
 package main
 
 import (
@@ -98,7 +98,7 @@ func list(w io.Writer) {
        go run . crossed [PATH...]      (the functions that one request crosses; -h lists the paths)
        go run . sizes                  (lines, methods, fields and places of recover in chert's source)
        go run . sim [flags]            (chert on a simulated kernel, with a seed for each run; see docs/testing.md)
-       go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
+       go run . experiment NAME|all    (repeats what others have published, and writes record/experiments)
 
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others
