@@ -8,8 +8,8 @@
 //     with its imports; a block of statements into a function.
 //   - toml: chert check. nginx and caddyfile: chert adapt, and chert check of the result.
 //   - console: commands after "$ ", run by bash in a folder that lasts until the next
-//     heading of the second level (of a page with the marker session, to its end). ../chert
-//     is the checkout there. The lines after a command are its output, in which "..."
+//     heading of the second level (of a page with the marker session, to its end), and in
+//     which chert is the checkout. The lines after a command are its output, in which "..."
 //     stands for anything in a line, and alone for any lines; a command without lines
 //     may print what it likes.
 //   - ini and json: their grammar. text, log: nothing.
@@ -24,6 +24,7 @@
 //	<!-- exit: CODE -->           the status of the last command, if that is not 0
 //	<!-- terminal: NAME -->       its one command goes on, in a terminal of its own
 //	<!-- interrupt: NAME -->      Ctrl-C in that terminal; the command must end with 0
+//	<!-- shows: NAME -->          the end of what that terminal shows by now
 //	<!-- needs: PROGRAM -->       skipped where the program is not installed
 //	<!-- session -->              the page is one session
 package documents

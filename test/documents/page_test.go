@@ -44,7 +44,7 @@ type block struct {
 
 var (
 	markerPattern = regexp.MustCompile(`(?s)^<!-- ([a-z]+)(?:: (.*?))? -->$`)
-	knownMarkers  = []string{"skip", "file", "given", "exit", "terminal", "interrupt", "needs", "session"}
+	knownMarkers  = []string{"skip", "file", "given", "exit", "terminal", "interrupt", "needs", "shows", "session"}
 )
 
 // A reader splits a page into blocks.
