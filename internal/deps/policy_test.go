@@ -40,6 +40,9 @@ var policy = []rule{
 	// Where goroutines let a simulation choose which of them goes on.
 	{pkg: "internal/sched"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
+	// The service manager, and the process that takes this one's place.
+	{pkg: "internal/systemd", may: "internal/sys"},
+	{pkg: "internal/successor", may: "internal/sys internal/systemd"},
 	// What a server counts: as its users see it, and where it is counted.
 	{pkg: "stats"},
 	{pkg: "internal/tally", may: "stats"},
@@ -94,7 +97,7 @@ var policy = []rule{
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/timer internal/testhook internal/tally stats internal/sched"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
