@@ -70,6 +70,10 @@ func checkCommand(t *testing.T, command string) string {
 				}
 			}
 		}
+	case "kill":
+		if !regexp.MustCompile(`^kill -(HUP|USR1|USR2|TERM|INT) PID$`).MatchString(command) {
+			return "want kill -SIGNAL PID"
+		}
 	default:
 		return "nothing checks " + args[0] + ": say why in <!-- skip: -->"
 	}
