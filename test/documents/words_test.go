@@ -10,7 +10,7 @@ import (
 
 // budget is how many words the pages for users may have together. A reader who wants to use
 // chert should be able to read them in two hours.
-const budget = 45_000
+const budget = 25_000
 
 // The pages for users are short. A word has a letter or a digit; code counts too.
 func TestWords(t *testing.T) {
