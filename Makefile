@@ -18,7 +18,7 @@ TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
 MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod packaging/go.mod))
 
-.PHONY: all build binary static test layer-test next-go race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck cross bench bench-idle figures ci
+.PHONY: all build binary static test layer-test next-go race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck api cross bench bench-idle figures ci
 
 all: build vet test
 
@@ -145,6 +145,10 @@ packages-test:
 # release fails then, unless ARGS has -offline.
 vulncheck:
 	$(GO) run -C packaging . vulncheck -offline
+
+# What has changed for programs since the latest release. ARGS='-version v0.2.0' says what it will be.
+api:
+	$(GO) run -C packaging . api $(ARGS)
 
 # The tests of other modules and of Go's net/http, run on chert.
 suites:

@@ -136,7 +136,7 @@ var policy = []rule{
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
-	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/sys internal/view"},
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/peer internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
