@@ -18,7 +18,7 @@ import (
 )
 
 // patience is when a command that hangs is ended.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // ports are those that pages use. A session has free ones in their place.
 var ports = []string{"8080", "8443", "8081", "9080", "9000"}
