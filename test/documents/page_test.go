@@ -17,7 +17,7 @@ var internals = []string{"ARCHITECTURE.md", "performance.md", "suites-results.md
 // pages returns the names of the pages for users, relative to the checkout.
 func pages(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md"}
+	names := []string{"README.md", "examples/README.md"}
 	for _, dir := range []string{"docs", "docs/observability"} {
 		found, err := filepath.Glob(filepath.Join(checkout, dir, "*.md"))
 		if err != nil || len(found) == 0 {
