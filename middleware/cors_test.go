@@ -105,7 +105,7 @@ func TestSecurityHeaders(t *testing.T) {
 			}
 		}
 	})
-	o := &SecurityOptions{FrameOptions: "SAMEORIGIN", ReferrerPolicy: "-", ContentSecurityPolicy: "default-src 'none'", HSTS: time.Hour, HSTSSubdomains: true}
+	o := &SecurityHeadersOptions{FrameOptions: "SAMEORIGIN", ReferrerPolicy: "-", ContentSecurityPolicy: "default-src 'none'", HSTS: time.Hour, HSTSSubdomains: true}
 	ways(t, SecurityHeaders(o), hello, func(t *testing.T, do func(r *http.Request) answer) {
 		a := do(request("GET", "/", ""))
 		if h := a.Header; h.Get("X-Frame-Options") != "SAMEORIGIN" || h.Get("Referrer-Policy") != "" || h.Get("Content-Security-Policy") != "default-src 'none'" || h.Get("Strict-Transport-Security") != "max-age=3600; includeSubDomains" {

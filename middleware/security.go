@@ -9,9 +9,9 @@ import (
 	"github.com/chert-http/chert/filter"
 )
 
-// SecurityOptions are the options of SecurityHeaders. In each, "" is the
+// SecurityHeadersOptions are the options of SecurityHeaders. In each, "" is the
 // default and "-" leaves the field out.
-type SecurityOptions struct {
+type SecurityHeadersOptions struct {
 	FrameOptions   string // X-Frame-Options; "": DENY
 	ReferrerPolicy string // "": strict-origin-when-cross-origin
 	OpenerPolicy   string // Cross-Origin-Opener-Policy; "": same-origin
@@ -31,7 +31,7 @@ type SecurityOptions struct {
 
 // SecurityHeaders sets fields that restrict browsers: those of the options, and
 // X-Content-Type-Options: nosniff. A handler may set others instead.
-func SecurityHeaders(o *SecurityOptions) func(http.Handler) http.Handler {
+func SecurityHeaders(o *SecurityHeadersOptions) func(http.Handler) http.Handler {
 	fields := options(o).fields()
 	return filter.New(func(c *filter.Call) filter.Outcome {
 		for _, f := range fields {
@@ -41,7 +41,7 @@ func SecurityHeaders(o *SecurityOptions) func(http.Handler) http.Handler {
 	})
 }
 
-func (o SecurityOptions) fields() (fields []wire.Field) {
+func (o SecurityHeadersOptions) fields() (fields []wire.Field) {
 	add := func(name, value, def string) {
 		if value = or(value, def); value != "-" && value != "" {
 			fields = append(fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
