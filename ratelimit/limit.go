@@ -10,15 +10,6 @@ import (
 	"time"
 )
 
-// A Limiter decides whether something may be done now. It is safe for concurrent
-// use.
-type Limiter interface {
-	// Allow takes cost tokens from the bucket of key, or none if fewer are left.
-	// With cost 0 it takes none and reports what is left. When the store fails
-	// Allow returns its error, and a decision made by the store's failure policy.
-	Allow(ctx context.Context, key string, cost int64) (Decision, error)
-}
-
 // A Decision is the result of a request for tokens.
 type Decision struct {
 	Allowed bool
@@ -36,8 +27,8 @@ type Decision struct {
 // Never is the RetryAfter of a request for more tokens than the bucket can hold.
 const Never time.Duration = -1
 
-// A Limit limits the rate per key: each key has a bucket in its store. It
-// implements Limiter and is safe for concurrent use.
+// A Limit limits the rate per key: each key has a bucket in its store. It is safe for
+// concurrent use.
 type Limit struct {
 	name     string
 	rate     Rate
@@ -94,8 +85,10 @@ func (l *Limit) Interval() time.Duration { return time.Duration(l.interval) }
 // Window returns the time in which an empty bucket becomes full.
 func (l *Limit) Window() time.Duration { return time.Duration(l.window) }
 
-// Allow implements Limiter. With a Memory it does not allocate or fail. A negative
-// cost is an error.
+// Allow takes cost tokens from the bucket of key, or none if fewer are left. With cost 0
+// it takes none and reports what is left. When the store fails, Allow returns its error,
+// and a decision made by the store's failure policy. With a Memory it does not allocate
+// or fail. A negative cost is an error.
 func (l *Limit) Allow(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {
 		return Decision{Limit: l.rate.Burst}, errCost

@@ -56,8 +56,8 @@ type MemoryOptions struct {
 	Clock func() time.Duration
 }
 
-// DefaultMaxKeys is the default of MemoryOptions.MaxKeys.
-const DefaultMaxKeys = 1 << 20
+// defaultMaxKeys is the default of MemoryOptions.MaxKeys.
+const defaultMaxKeys = 1 << 20
 
 // NewMemory returns an empty Memory.
 func NewMemory(o *MemoryOptions) *Memory {
@@ -70,7 +70,7 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 	switch {
 	case m.maxKeys == 0:
-		m.maxKeys = DefaultMaxKeys
+		m.maxKeys = defaultMaxKeys
 	case m.maxKeys < 0:
 		m.maxKeys = math.MaxInt
 	}
