@@ -103,8 +103,8 @@ func WithReport(ctx context.Context, r *Report) context.Context {
 	return context.WithValue(ctx, reportKey{}, r)
 }
 
-// ReportOf returns what WithReport has set, or nil.
-func ReportOf(v filter.Values) *Report {
+// reportOf returns what WithReport has set, or nil.
+func reportOf(v filter.Values) *Report {
 	r, _ := v.Value(reportKey{}).(*Report)
 	return r
 }

@@ -45,7 +45,7 @@ type forwarding struct {
 // ServeHTTP forwards r.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := &forwarding{h: h, w: w, r: r, begin: time.Now(), control: http.NewResponseController(w)}
-	if f.report = ReportOf(r.Context()); f.report == nil {
+	if f.report = reportOf(r.Context()); f.report == nil {
 		f.report = &Report{}
 	}
 	defer func() { f.report.Total, f.report.Err = time.Since(f.begin), f.result }()

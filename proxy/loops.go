@@ -125,7 +125,7 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		return nil
 	}
 	t.hook = refusal.In(dx)
-	if t.report = ReportOf(dx); t.report != nil {
+	if t.report = reportOf(dx); t.report != nil {
 		t.report.Upstream = u.o.Name
 	}
 	p := outbound.NewPlan()
