@@ -11,9 +11,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims are a token's, as encoding/json gives them. They must not be changed:
-// with Options.CacheSize other requests have them too.
-type Claims = jwt.MapClaims
+// Claims are a token's by name, as encoding/json gives them: a date such as "exp" is a
+// float64, in seconds. They must not be changed: with Options.CacheSize other requests
+// have them too.
+type Claims map[string]any
 
 type claimsKey struct{}
 

@@ -89,8 +89,8 @@ func (v *Verifier) parse(token []byte, set *published) (*carried, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &carried{claims: t.Claims.(jwt.MapClaims), set: set}
-	if c.subject, err = c.claims.GetSubject(); err != nil {
+	c := &carried{claims: Claims(t.Claims.(jwt.MapClaims)), set: set}
+	if c.subject, err = t.Claims.GetSubject(); err != nil {
 		return nil, err
 	}
 	if c.window, err = windowOf(c.claims, v.o.Leeway); err != nil {
