@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/listing"
 )
 
@@ -36,22 +37,6 @@ const (
 	maxSegments = 1000
 )
 
-// CheckFollow returns an error if New would not accept a path of Options.Follow, whether or
-// not it exists.
-func CheckFollow(prefix string) error {
-	switch {
-	case !canFollow:
-		return errors.New("links out of the folder cannot be followed on this system")
-	case !filepath.IsAbs(prefix) || strings.IndexByte(prefix, 0) >= 0:
-		return fmt.Errorf("%q is not an absolute path", prefix)
-	case slices.Contains(strings.Split(filepath.ToSlash(prefix), "/"), ".."):
-		return fmt.Errorf("%q: \"..\" after a link would lead elsewhere; want the path without it", prefix)
-	case filepath.Dir(filepath.Clean(prefix)) == filepath.Clean(prefix):
-		return fmt.Errorf("%q is every file of the system; want the folders that links lead to", prefix)
-	}
-	return nil
-}
-
 // linkedSource is a folder whose links may lead into others.
 type linkedSource struct {
 	*dirSource
@@ -73,7 +58,7 @@ func follow(s source, c *config) (source, error) {
 		return s, fmt.Errorf("static: Follow: %w", err)
 	}
 	for _, prefix := range c.Follow {
-		if err := CheckFollow(prefix); err != nil {
+		if err := filename.CheckFollow(prefix); err != nil {
 			return fail(err)
 		}
 		o := &dirSource{dir: filepath.Clean(prefix), real: true}

@@ -48,20 +48,6 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// A set that is negated in a pattern is not another one for small letters.
-func TestHiddenCase(t *testing.T) {
-	t.Parallel()
-	h, err := newHiding([]string{"x[^A-Z]", "[^a]Q"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{"xa": true, "x1": true, "bq": true, "BQ": true, "y": false, "d/xa": true, "xa/y": true} {
-		if h.has(name) != want {
-			t.Errorf("%s: %v", name, !want)
-		}
-	}
-}
-
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]string{
@@ -80,9 +66,6 @@ func TestTypes(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	for suffix, typ := range map[string]string{"foo": "a/b", ".": "a/b", "": "a/b", ".a/b": "a/b", ".foo": "ab", ".x": "a/b\r\nX: y", ".y": ""} {
-		if CheckType(suffix, typ) == nil {
-			t.Errorf("%q, %q: no error", suffix, typ)
-		}
 		if h, err := New(s.dir, &Options{Types: map[string]string{suffix: typ}}); err == nil {
 			h.Close()
 			t.Errorf("%q, %q: New has no error", suffix, typ)

@@ -11,10 +11,6 @@ import (
 
 const openFlags = 0
 
-// canFollow: Options.Follow is supported. The links of Windows have drives, volumes and
-// mount points, which no prefix describes.
-const canFollow = false
-
 // localName reports whether a clean name is valid on this system. Windows has
 // reserved names, such as NUL and COM1, and others that mean a stream or a
 // drive.

@@ -13,9 +13,6 @@ import (
 // controlling one.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// canFollow: Options.Follow is supported.
-const canFollow = true
-
 // localName reports whether a clean name is valid on this system: any bytes but
 // NUL. filepath.Localize rejects names that are not UTF-8.
 func localName(name string) bool { return strings.IndexByte(name, 0) < 0 }

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"mime"
 	"os"
 	"path"
 	"strings"
 
-	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -142,9 +141,9 @@ const (
 type config struct {
 	Options
 	rules  []rule
-	hiding hiding
+	hiding filename.Set
 	types  map[string]string // by lower case
-	try    []candidate
+	try    []filename.Candidate
 }
 
 func newConfig(o *Options) (config, error) {
@@ -190,35 +189,24 @@ func newConfig(o *Options) (config, error) {
 			return c, fmt.Errorf("static: Index: %q is a dotfile, which Options.Dotfiles would have to allow", name)
 		}
 	}
-	if c.hiding, err = newHiding(c.Hidden); err != nil {
+	if c.hiding, err = filename.NewSet(c.Hidden); err != nil {
 		return c, fmt.Errorf("static: Hidden: %w", err)
 	}
 	c.types = make(map[string]string, len(c.Types))
 	for suffix, typ := range c.Types {
-		if err := CheckType(suffix, typ); err != nil {
+		if err := filename.CheckType(suffix, typ); err != nil {
 			return c, fmt.Errorf("static: Types: %w", err)
 		}
 		c.types[strings.ToLower(suffix)] = typ
 	}
 	for i := range c.Rules {
-		if err := c.Rules[i].Check(); err != nil {
+		r, err := newRule(&c.Rules[i])
+		if err != nil {
 			return c, fmt.Errorf("static: Rules[%d]: %w", i, err)
 		}
-		c.rules = append(c.rules, newRule(&c.Rules[i]))
+		c.rules = append(c.rules, r)
 	}
 	return c, nil
-}
-
-// CheckType returns an error if New would not accept an element of Options.Types.
-func CheckType(suffix, typ string) error {
-	if len(suffix) < 2 || suffix[0] != '.' || strings.ContainsAny(suffix, "/\\\x00") {
-		return fmt.Errorf("%q is not the end of a name such as \".foo\"", suffix)
-	}
-	media, _, err := mime.ParseMediaType(typ)
-	if err != nil || !strings.Contains(media, "/") || wire.CheckField("Content-Type", typ) != nil {
-		return fmt.Errorf("%q is no media type", typ)
-	}
-	return nil
 }
 
 // typeOf returns the type in Options.Types of a file, "" if there is none.
@@ -248,8 +236,8 @@ func orDefault(n *int64, value int64) {
 // lastTried returns the file at the end of Try that has the same name for every request, ""
 // if there is none.
 func (c *config) lastTried() string {
-	if n := len(c.try); n > 0 && c.try[n-1].fixed && !strings.HasSuffix(c.try[n-1].before, "/") {
-		return c.try[n-1].before
+	if n := len(c.try); n > 0 && c.try[n-1].Fixed && !strings.HasSuffix(c.try[n-1].Before, "/") {
+		return c.try[n-1].Before
 	}
 	return ""
 }
@@ -265,7 +253,7 @@ func (c *config) checkFiles(s source) error {
 			continue
 		}
 		name := strings.TrimPrefix(path.Clean("/"+*o.name), "/")
-		if c.hiding.has(name) {
+		if c.hiding.Has(name) {
 			return fmt.Errorf("static: %s: %q is hidden by Options.Hidden", o.option, *o.name)
 		}
 		st, err := stat{}, error(fs.ErrInvalid)

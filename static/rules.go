@@ -4,60 +4,31 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/filename"
 )
 
 // A rule is a Rule that has been checked. Immutable.
 type rule struct {
-	pattern string
-	base    bool         // the pattern matches the last segment
-	fields  []wire.Field // canonical names
+	filename.Pattern
+	fields []wire.Field // canonical names
 }
 
-// Check returns an error if New would not accept the rule.
-func (r *Rule) Check() error {
-	if pattern := r.pattern(); pattern == "" || !doublestar.ValidatePattern(pattern) {
-		return fmt.Errorf("%q is not a valid pattern", r.Match)
+func newRule(r *Rule) (out rule, err error) {
+	if out.Pattern, err = filename.ParsePattern(r.Match); err != nil {
+		return out, err
 	}
 	for name, value := range r.Header {
 		if err := wire.CheckField(name, value); err != nil {
-			return fmt.Errorf("the field %q %w", name, err)
+			return out, fmt.Errorf("the field %q %w", name, err)
 		}
-	}
-	return nil
-}
-
-// Matches reports whether the rule, which Check must accept, is for a path. A slash at
-// its begin makes no difference.
-func (r *Rule) Matches(path string) bool {
-	one := rule{pattern: r.pattern(), base: !strings.Contains(r.Match, "/")}
-	return one.match(strings.TrimPrefix(path, "/"))
-}
-
-func (r *Rule) pattern() string { return strings.TrimPrefix(r.Match, "/") }
-
-// newRule makes a rule of one that Check accepts.
-func newRule(r *Rule) rule {
-	out := rule{pattern: r.pattern(), base: !strings.Contains(r.Match, "/")}
-	for name, value := range r.Header {
 		out.fields = append(out.fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
 	}
 	slices.SortFunc(out.fields, func(a, b wire.Field) int { return cmp.Compare(a.Name, b.Name) })
-	return out
-}
-
-func (r *rule) match(name string) bool {
-	if r.base {
-		name = path.Base(name)
-	}
-	// The pattern is valid, so there is no error.
-	ok, _ := doublestar.Match(r.pattern, name)
-	return ok
+	return out, nil
 }
 
 // apply sets the fields of all rules for name for which may returns true; a nil
@@ -65,7 +36,7 @@ func (r *rule) match(name string) bool {
 func (c *config) apply(head http.Header, name string, may func(field string) bool) {
 	for i := range c.rules {
 		r := &c.rules[i]
-		if !r.match(name) {
+		if !r.Match(name) {
 			continue
 		}
 		for _, f := range r.fields {

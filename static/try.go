@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/rfc/percent"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -23,23 +23,14 @@ import (
 // a status. The path of /docs/a/ ends in a slash, which no file's name does, so there
 // only the folder and what follows it are left.
 
-// A candidate is one of Options.Try. Immutable.
-type candidate struct {
-	before, after string // the text around {path}
-	fixed         bool   // there is no {path}, and before is all of it
-	status        int    // instead of a name; 0 for a name
-}
-
 // cleanTry is what Options.CleanURLs tries.
 var cleanTry = []string{"{path}", "{path}.html", "{path}/"}
 
-const pathPlaceholder = "{path}"
-
 // parseTry checks and parses Options.Try.
-func parseTry(all []string) (out []candidate, err error) {
+func parseTry(all []string) (out []filename.Candidate, err error) {
 	for i, text := range all {
-		c, err := parseCandidate(text)
-		if err == nil && c.status != 0 && i < len(all)-1 {
+		c, err := filename.ParseCandidate(text)
+		if err == nil && c.Status != 0 && i < len(all)-1 {
 			err = fmt.Errorf("%q is a status, so nothing can follow it", text)
 		}
 		if err != nil {
@@ -50,62 +41,13 @@ func parseTry(all []string) (out []candidate, err error) {
 	return out, nil
 }
 
-// CheckTry returns what is wrong with a candidate of Options.Try, nil if nothing is.
-func CheckTry(candidate string) error {
-	_, err := parseCandidate(candidate)
-	return err
-}
-
-func parseCandidate(text string) (c candidate, err error) {
-	if number, ok := strings.CutPrefix(text, "="); ok {
-		c.status, err = strconv.Atoi(number)
-		if err != nil || c.status < 400 || c.status > 599 || len(number) != 3 {
-			return c, fmt.Errorf(`%q is no status of an error, such as "=404"`, text)
-		}
-		return c, nil
-	}
-	before, after, found := strings.Cut(text, pathPlaceholder)
-	c = candidate{before: before, after: after, fixed: !found}
-	switch {
-	case strings.Contains(text, "$uri"):
-		return c, fmt.Errorf("%q: the path of the request is {path} here", text)
-	case strings.ContainsAny(before+after, "{}"):
-		return c, fmt.Errorf("%q: only {path} can be filled in, once", text)
-	}
-	example := before
-	if found {
-		example = before + "/x" + after // {path} begins with a slash
-	}
-	for segment := range strings.SplitSeq(example, "/") {
-		if text == "" || segment == "." || segment == ".." || strings.IndexByte(segment, 0) >= 0 {
-			return c, fmt.Errorf("%q is not a path within the folder", text)
-		}
-	}
-	return c, nil
-}
-
-// appendName appends the path that c is for a request of path, which is clean.
-func (c *candidate) appendName(b []byte, path string) []byte {
-	b = append(b, c.before...)
-	if !c.fixed {
-		b = append(b, path...)
-		b = append(b, c.after...)
-	}
-	return b
-}
-
-// own reports whether c is the path of the request itself, as a file or as a folder.
-func (c *candidate) own() bool {
-	return !c.fixed && (c.before == "" || c.before == "/") && (c.after == "" || c.after == "/")
-}
-
 // mayTry reports whether the file or folder of c may be sent, if there is one, for a path
 // that is not hidden. It does not keep name.
-func (h *Handler) mayTry(c *candidate, name string) bool {
+func (h *Handler) mayTry(c *filename.Candidate, name string) bool {
 	switch {
-	case c.own():
+	case c.Own():
 		return true
-	case !c.fixed && (h.dotfile(name) || h.hiding.any() && h.hidden(strings.Clone(name))):
+	case !c.Fixed && (h.dotfile(name) || !h.hiding.Empty() && h.hidden(strings.Clone(name))):
 		return false
 	case h.Guarded == nil:
 		return true
@@ -136,14 +78,14 @@ func (h *Handler) findTried(x *direct.Exchange, now int64) *entry {
 	for i := range h.try {
 		c := &h.try[i]
 		var buf [256]byte
-		if c.status != 0 || len(c.before)+len(raw)+len(c.after) > len(buf) {
+		if c.Status != 0 || len(c.Before)+len(raw)+len(c.After) > len(buf) {
 			return nil
 		}
-		to := parsePath(view.String(c.appendName(buf[:0], raw)))
+		to := parsePath(view.String(c.AppendName(buf[:0], raw)))
 		switch {
-		case to.slash && t.slash && c.own():
+		case to.slash && t.slash && c.Own():
 			return h.findIndex(to.name, now)
-		case to.slash && c.after == "" && !c.fixed:
+		case to.slash && c.After == "" && !c.Fixed:
 			continue // a file has no slash at its end
 		case to.slash:
 			return nil
@@ -198,15 +140,15 @@ func (h *Handler) tryAll(x *direct.Exchange, p *plain, t target, now int64) {
 	}
 	for i := range h.try {
 		c := &h.try[i]
-		if c.status == http.StatusNotFound {
+		if c.Status == http.StatusNotFound {
 			break
 		}
-		if c.status != 0 {
-			h.refuse(x, c.status, t.name)
+		if c.Status != 0 {
+			h.refuse(x, c.Status, t.name)
 			return
 		}
-		to := parsePath(string(c.appendName(nil, t.cleanPath())))
-		file := !strings.HasSuffix(c.after, "/") && !(c.fixed && to.slash)
+		to := parsePath(string(c.AppendName(nil, t.cleanPath())))
+		file := !strings.HasSuffix(c.After, "/") && !(c.Fixed && to.slash)
 		if file && to.slash || !h.mayTry(c, to.name) || !h.src.localName(to.name) {
 			continue
 		}
@@ -214,7 +156,7 @@ func (h *Handler) tryAll(x *direct.Exchange, p *plain, t target, now int64) {
 		switch {
 		case file:
 			err = h.serve(x, p, key{to.name, 0}, now)
-		case c.own() && !t.slash && to.name != "":
+		case c.Own() && !t.slash && to.name != "":
 			err = h.toFolder(x, p, to.name, now)
 		default:
 			err = h.inFolder(x, p, to.name, now)

@@ -249,9 +249,6 @@ func TestTryErrors(t *testing.T) {
 	if _, err := New(dir, &Options{Try: []string{"{path}"}, CleanURLs: true}); err == nil || !strings.Contains(err.Error(), "CleanURLs") {
 		t.Error(err)
 	}
-	if CheckTry("{path}.html") != nil || CheckTry("..") == nil {
-		t.Error("CheckTry")
-	}
 }
 
 // The first candidate is found without an allocation, in a folder's index too.

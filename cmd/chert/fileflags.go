@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/static"
 	"github.com/spf13/cobra"
 )
@@ -226,10 +228,12 @@ func (f *cacheControlFlag) Set(s string) error {
 }
 
 func addRule(rules *[]static.Rule, pattern, name, value string) error {
-	r := static.Rule{Match: pattern, Header: map[string]string{name: value}}
-	if err := r.Check(); err != nil {
+	if _, err := filename.ParsePattern(pattern); err != nil {
 		return err
 	}
-	*rules = append(*rules, r)
+	if err := wire.CheckField(name, value); err != nil {
+		return fmt.Errorf("the field %q %w", name, err)
+	}
+	*rules = append(*rules, static.Rule{Match: pattern, Header: map[string]string{name: value}})
 	return nil
 }

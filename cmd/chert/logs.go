@@ -7,10 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/middleware"
 )
 
@@ -96,12 +98,8 @@ func (s *server) openLog(l *logs, spec *config.Log, port uint16) (*middleware.Ac
 		Sample: spec.Sample, RequestID: spec.RequestID, Query: slices.Contains(spec.Fields, "query")}
 	if len(spec.Skip) > 0 {
 		o.Skip = func(path string) bool {
-			for i := range spec.Skip {
-				if spec.Skip[i].Matches(path) {
-					return true
-				}
-			}
-			return false
+			name := strings.TrimPrefix(path, "/")
+			return slices.ContainsFunc(spec.Skip, func(p filename.Pattern) bool { return p.Match(name) })
 		}
 	}
 	return middleware.NewAccessLog(o), nil

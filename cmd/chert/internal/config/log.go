@@ -8,18 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/middleware"
-	"github.com/chert-http/chert/static"
 )
 
 // Log is how requests are logged.
 type Log struct {
-	Format    string        // as --log
-	File      string        // "" for stderr
-	FileAt    Position      // of File
-	Fields    []string      // of text and json; nil for all
-	Skip      []static.Rule // whose Match are the paths that have no line
-	Sample    int           // one of so many requests has a line; 0 for all
+	Format    string             // as --log
+	File      string             // "" for stderr
+	FileAt    Position           // of File
+	Fields    []string           // of text and json; nil for all
+	Skip      []filename.Pattern // of the paths that have no line
+	Sample    int                // one of so many requests has a line; 0 for all
 	RequestID bool
 }
 
@@ -150,11 +150,11 @@ func (l *loader) logSkip(t *table, to *Log) {
 	}
 	to.Skip = nil
 	for _, it := range all {
-		r := static.Rule{Match: it.text}
-		if err := r.Check(); err != nil {
+		p, err := filename.ParsePattern(it.text)
+		if err != nil {
 			l.errorf(it.at, "skip: %v", err)
 			continue
 		}
-		to.Skip = append(to.Skip, r)
+		to.Skip = append(to.Skip, p)
 	}
 }

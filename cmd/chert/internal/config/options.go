@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/static"
 )
@@ -112,23 +113,19 @@ func (l *loader) rules(t *table) (all []static.Rule) {
 	if !ok {
 		match = []item{{MatchAll, t.spot.key}}
 	}
-	header := l.headers(t, checkRule)
+	header := l.headers(t, wire.CheckField)
 	if t.m["headers"] == nil {
 		l.errorf(t.spot.key, "%s sets no headers", t.name)
 	}
 	for _, it := range match {
-		r := static.Rule{Match: it.text, Header: header}
-		if err := r.Check(); err != nil {
+		if _, err := filename.ParsePattern(it.text); err != nil {
 			l.errorf(it.at, "%v", err)
 		}
-		all = append(all, r)
+		all = append(all, static.Rule{Match: it.text, Header: header})
 	}
 	t.done()
 	return all
 }
-
-// checkRule checks a field of a rule.
-func checkRule(name, value string) error { return wire.CheckField(name, value) }
 
 // headers reads the table of that key.
 func (l *loader) headers(t *table, check func(name, value string) error) map[string]string {
@@ -249,7 +246,7 @@ func (l *loader) mustHave(dir, key, name string, at Position, o *static.Options)
 	}
 	if err := CheckFile(dir, name); err != nil {
 		l.errorf(at, "%s: %v", key, err)
-	} else if o.Hides(name) {
+	} else if hidden, err := filename.NewSet(o.Hidden); err == nil && hidden.Has(name) {
 		l.errorf(at, "%s: %q is hidden by hidden", key, name)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/middleware"
-	"github.com/chert-http/chert/static"
 )
 
 // try reads which files a path may be: try, or its short form clean_urls. Each replaces the
@@ -25,7 +25,7 @@ func (l *loader) try(t *table, o *options) {
 		o.Try = nil
 	}
 	for i, it := range all {
-		err := static.CheckTry(it.text)
+		_, err := filename.ParseCandidate(it.text)
 		if err == nil && strings.HasPrefix(it.text, "=") && i < len(all)-1 {
 			err = errors.New("nothing can follow a status")
 		}

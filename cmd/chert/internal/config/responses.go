@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/rfc/media"
 	"github.com/chert-http/chert/middleware"
-	"github.com/chert-http/chert/static"
 )
 
 // This file reads what is done to responses: fields, the pages of errors, and the types of
@@ -195,7 +195,7 @@ func (l *loader) fileOptions(t *table, o *options) {
 	if all, ok := t.list("hidden"); ok {
 		o.Hidden = make([]string, 0, len(all))
 		for _, it := range all {
-			if err := static.CheckHidden(it.text); err != nil {
+			if _, err := filename.NewSet([]string{it.text}); err != nil {
 				l.errorf(it.at, "hidden: %v", err)
 				continue
 			}
@@ -206,7 +206,7 @@ func (l *loader) fileOptions(t *table, o *options) {
 		o.Follow = nil
 		for _, it := range all {
 			dir := l.path(it.text)
-			err := static.CheckFollow(dir)
+			err := filename.CheckFollow(dir)
 			if err == nil {
 				err = l.checks.Folder(dir)
 			}
@@ -228,8 +228,8 @@ func (l *loader) fileOptions(t *table, o *options) {
 		if !ok {
 			continue
 		}
-		if err := static.CheckType(suffix, typ); err != nil {
-			if static.CheckType(suffix, "a/b") != nil {
+		if err := filename.CheckType(suffix, typ); err != nil {
+			if filename.CheckType(suffix, "a/b") != nil {
 				at = types.spot.child(suffix).key
 			}
 			l.errorf(at, "types: %v", err)

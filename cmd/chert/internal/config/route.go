@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/media"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/router"
@@ -324,8 +325,7 @@ func (l *loader) respondBody(t *table, status int) (b respondBody) {
 	}
 	if hasType {
 		b.typ = typ
-		r := static.Rule{Match: MatchAll, Header: map[string]string{"Content-Type": typ}}
-		if err := r.Check(); err != nil || !strings.Contains(typ, "/") {
+		if wire.CheckField("Content-Type", typ) != nil || !strings.Contains(typ, "/") {
 			l.errorf(typeAt, `type wants a media type such as "text/html; charset=utf-8"`)
 		}
 	}

@@ -1,0 +1,6 @@
+//go:build unix
+
+package filename
+
+// canFollow: Options.Follow is supported.
+const canFollow = true
