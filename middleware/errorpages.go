@@ -28,7 +28,7 @@ type ErrorPagesOptions struct {
 type ErrorPage struct {
 	// Type is the media type. Default "text/html; charset=utf-8".
 	Type string
-	// Body is the page. It must not be changed afterwards.
+	// Body is the page, of 1 MiB at most. It must not be changed afterwards.
 	Body []byte
 	// Template replaces {status}, {text}, as http.StatusText returns it, and {request_id} in
 	// Body: what the response has in X-Request-Id, or RequestIDOf returns; nothing if that is
@@ -37,8 +37,8 @@ type ErrorPage struct {
 	Template bool
 }
 
-// MaxErrorPage is the largest body of an ErrorPage, in bytes.
-const MaxErrorPage = 1 << 20
+// maxErrorPage is the largest body of an ErrorPage, in bytes.
+const maxErrorPage = 1 << 20
 
 // ErrorPages replaces the bodies of error responses by pages: those with a status from 400
 // to 599, of the handler and of middleware inside. The most specific page is used. The
@@ -111,12 +111,6 @@ func newErrorPages(o *ErrorPagesOptions) (*errorPages, error) {
 	return e, nil
 }
 
-// CheckErrorPage returns an error if ErrorPages would not accept the page.
-func CheckErrorPage(p *ErrorPage) error {
-	_, err := newErrorPage(p)
-	return err
-}
-
 // The statuses that are errors.
 const (
 	minError = 400
@@ -178,7 +172,7 @@ func newErrorPage(page *ErrorPage) (*errorPage, error) {
 	switch {
 	case err != nil || !strings.Contains(media, "/") || wire.CheckField("Content-Type", p.typ) != nil:
 		return nil, fmt.Errorf("%q is no media type", p.typ)
-	case len(page.Body) > MaxErrorPage:
+	case len(page.Body) > maxErrorPage:
 		return nil, errors.New("the page is longer than 1 MiB")
 	}
 	p.html = media == "text/html" || media == "application/xhtml+xml"

@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -65,22 +65,6 @@ func Headers(o *HeadersOptions) (func(http.Handler) http.Handler, error) {
 	return h.wrap, nil
 }
 
-// Check returns an error if Headers would not accept the rule.
-func (r *HeaderRule) Check() error {
-	_, err := newHeaderRule(r)
-	return err
-}
-
-// CheckHeader returns an error, in words that follow the name, if Headers would not accept
-// a field with a value; "" removes it.
-func CheckHeader(name, value string) error {
-	// A coding that the body does not have, or one that it has and that is not stated.
-	if http.CanonicalHeaderKey(name) == "Content-Encoding" {
-		return errors.New("cannot be set: it belongs to what makes the body")
-	}
-	return wire.CheckField(name, value)
-}
-
 // A headerRule is one change of one field.
 type headerRule struct {
 	wire.Field // with a canonical name; the value "" removes it
@@ -102,8 +86,12 @@ func newHeaderRule(r *HeaderRule) (all []headerRule, err error) {
 			return nil, fmt.Errorf("the status %d is neither from 200 to 599 nor a class, from 2 to 5", status)
 		}
 	}
-	field := func(option, name, value string, add bool) error {
-		if err := CheckHeader(name, value); err != nil {
+	change := func(option, name, value string, add bool) error {
+		check := field.CheckSet
+		if add {
+			check = field.CheckAdd
+		}
+		if err := check(name, value); err != nil {
 			return fmt.Errorf("%s: the field %q %w", option, name, err)
 		}
 		f := base
@@ -113,24 +101,18 @@ func newHeaderRule(r *HeaderRule) (all []headerRule, err error) {
 		return nil
 	}
 	for _, name := range slices.Sorted(slices.Values(r.Remove)) {
-		if err := field("Remove", name, "", false); err != nil {
+		if err := change("Remove", name, "", false); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
-		if err := field("Set", name, r.Set[name], false); err != nil {
+		if err := change("Set", name, r.Set[name], false); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Add)) {
 		for _, value := range r.Add[name] {
-			switch {
-			case value == "":
-				return nil, fmt.Errorf("Add: the field %q has no value", name)
-			case http.CanonicalHeaderKey(name) == "Content-Type":
-				return nil, fmt.Errorf("Add: the field %q cannot be there twice", name)
-			}
-			if err := field("Add", name, value, true); err != nil {
+			if err := change("Add", name, value, true); err != nil {
 				return nil, err
 			}
 		}

@@ -176,8 +176,9 @@ func TestHeaderRules(t *testing.T) {
 		"removed coding": {Remove: []string{"Content-Encoding"}},
 	} {
 		mw, err := Headers(&HeadersOptions{Rules: []HeaderRule{r}})
-		if r.Check() == nil {
-			t.Errorf("%s: Check has no error", name)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
 		}
 		refused(t, mw, err, "middleware: Headers: Rules[0]: ")
 	}

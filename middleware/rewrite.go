@@ -65,12 +65,6 @@ func Rewrite(o *RewriteOptions) (func(http.Handler) http.Handler, error) {
 	return all.wrap, nil
 }
 
-// Check returns what is wrong with the rule, nil if nothing is.
-func (r RewriteRule) Check() error {
-	_, err := newRewrite(r)
-	return err
-}
-
 // rewrites is immutable.
 type rewrites struct {
 	rules []*rewrite

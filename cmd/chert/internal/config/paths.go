@@ -63,8 +63,9 @@ func (l *loader) rewrite(t *table) (all []middleware.RewriteRule) {
 			continue
 		}
 		rule := middleware.RewriteRule{From: from, To: to}
-		if err := rule.Check(); err != nil {
-			at, text := fromAt, strings.TrimPrefix(err.Error(), "option ")
+		one := &middleware.RewriteOptions{Rules: []middleware.RewriteRule{rule}}
+		if _, err := middleware.Rewrite(one); err != nil {
+			at, text := fromAt, strings.TrimPrefix(err.Error(), "middleware: Rewrite: Rules[0]: option ")
 			if strings.HasPrefix(text, "To: ") {
 				at = toAt
 			}

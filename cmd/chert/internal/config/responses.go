@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/internal/filename"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/rfc/media"
 	"github.com/chert-http/chert/middleware"
 )
@@ -97,15 +98,17 @@ func (l *loader) errorPage(file string) (*middleware.ErrorPage, error) {
 	if p.Type == "" {
 		return nil, fmt.Errorf("%q: want a name that shows the type, such as 404.html or 404.html.tmpl", file)
 	}
-	if err := middleware.CheckErrorPage(p); err != nil {
-		return nil, fmt.Errorf("%q: %w", file, err)
+	pages := map[int]*middleware.ErrorPage{0: p}
+	if _, err := middleware.ErrorPages(&middleware.ErrorPagesOptions{Pages: pages}); err != nil {
+		text := strings.TrimPrefix(err.Error(), "middleware: ErrorPages: option Pages[0]: ")
+		return nil, fmt.Errorf("%q: %s", file, text)
 	}
 	return p, nil
 }
 
 // fields reads headers and response_headers, which come after base's.
 func (l *loader) fields(t *table, p *Policy) {
-	if own := l.headers(t, middleware.CheckHeader); len(own) > 0 {
+	if own := l.headers(t, field.CheckSet); len(own) > 0 {
 		headers := make(map[string]string)
 		maps.Copy(headers, p.Headers)
 		maps.Copy(headers, own)
@@ -121,15 +124,14 @@ func (l *loader) fields(t *table, p *Policy) {
 // headerRule reads one table of response_headers.
 func (l *loader) headerRule(t *table) (r middleware.HeaderRule) {
 	r.Status = l.statuses(t)
-	r.Set = l.fieldsOf(t, "set", middleware.CheckHeader)
+	r.Set = l.fieldsOf(t, "set", field.CheckSet)
 	if add := t.table("add"); add != nil {
 		r.Add = make(map[string][]string)
 		for _, name := range slices.Sorted(maps.Keys(add.m)) {
 			all, _ := add.list(name)
 			for _, it := range all {
-				one := middleware.HeaderRule{Add: map[string][]string{name: {it.text}}}
-				if err := one.Check(); err != nil {
-					l.errorf(it.at, "add: %s", strings.TrimPrefix(err.Error(), "Add: "))
+				if err := field.CheckAdd(name, it.text); err != nil {
+					l.errorf(it.at, "add: the field %q %v", name, err)
 					continue
 				}
 				name := http.CanonicalHeaderKey(name)
@@ -139,7 +141,7 @@ func (l *loader) headerRule(t *table) (r middleware.HeaderRule) {
 	}
 	remove, _ := t.list("remove")
 	for _, it := range remove {
-		if err := middleware.CheckHeader(it.text, ""); err != nil {
+		if err := field.CheckSet(it.text, ""); err != nil {
 			l.errorf(it.at, "remove: the field %q %v", it.text, err)
 			continue
 		}
