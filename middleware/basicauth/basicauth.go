@@ -104,15 +104,6 @@ func checkPassword(password string) error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// Check returns an error if Options.Users cannot have name with hash. It does not contain
-// the hash.
-func Check(name, hash string) error {
-	if _, err := checkUser(name, hash); err != nil {
-		return fmt.Errorf("basicauth: %w", err)
-	}
-	return nil
-}
-
 // checkUser returns the cost of a user's hash, 0 if it is of Argon2id.
 func checkUser(name, hash string) (int, error) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ':' || isControl(r) }) {

@@ -97,25 +97,16 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// CheckField returns an error if Headers and ResponseHeaders cannot have a name.
-func CheckField(name string) error {
-	if err := wire.CheckField(name, ""); err != nil {
-		return fmt.Errorf("forwardauth: the field %q %w", name, err)
-	}
-	if notOffered(http.CanonicalHeaderKey(name)) {
-		return fmt.Errorf("forwardauth: the field %q is of one message and cannot be copied", name)
-	}
-	return nil
-}
-
 // canonical checks names of fields.
 func canonical(names []string) ([]string, error) {
 	all := make([]string, len(names))
 	for i, name := range names {
-		if err := CheckField(name); err != nil {
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "forwardauth: "))
+		if err := wire.CheckField(name, ""); err != nil {
+			return nil, fmt.Errorf("the field %q %w", name, err)
 		}
-		all[i] = http.CanonicalHeaderKey(name)
+		if all[i] = http.CanonicalHeaderKey(name); notOffered(all[i]) {
+			return nil, fmt.Errorf("the field %q is of one message and cannot be copied", name)
+		}
 	}
 	return all, nil
 }

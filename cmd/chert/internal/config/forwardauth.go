@@ -82,8 +82,9 @@ func (l *loader) forwardAuth(t *table, base *forwardauth.Options) *forwardauth.O
 func (l *loader) forwardFields(a *table, key string) (names []string) {
 	all, _ := a.list(key)
 	for _, it := range all {
-		if err := forwardauth.CheckField(it.text); err != nil {
-			l.errorf(it.at, "%s: %s", key, strings.TrimPrefix(err.Error(), "forwardauth: "))
+		one := &forwardauth.Options{URL: "http://localhost", Headers: []string{it.text}}
+		if _, err := forwardauth.New(one); err != nil {
+			l.errorf(it.at, "%s: %s", key, strings.TrimPrefix(err.Error(), "forwardauth: option Headers: "))
 			continue
 		}
 		names = append(names, it.text)
