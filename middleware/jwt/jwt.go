@@ -52,17 +52,17 @@ type Verifier struct {
 	unavailable *direct.Response
 }
 
-// Check reports whether New accepts some options, and fetches nothing.
-func Check(opt *Options) error {
-	var o Options
-	if opt != nil {
-		o = *opt
+// Check returns the error that New would return for o, and fetches nothing: it is for
+// programs that check a configuration without starting.
+func (o *Options) Check() error {
+	var all Options
+	if o != nil {
+		all = *o
 	}
-	err := o.complete()
-	if err != nil {
+	if err := all.complete(); err != nil {
 		return fmt.Errorf("jwt: %w", err)
 	}
-	if _, err := wrap.NewAuth(o.Realm); err != nil {
+	if _, err := wrap.NewAuth(all.Realm); err != nil {
 		return fmt.Errorf("jwt: Realm: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http/httptest"
@@ -82,6 +83,9 @@ func TestOptions(t *testing.T) {
 		v, err := New(quiet(tt.o))
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+		if checked := tt.o.Check(); fmt.Sprint(checked) != fmt.Sprint(err) {
+			t.Errorf("%s: Check returns %v, New %v", tt.name, checked, err)
 		}
 		if err != nil && !strings.HasPrefix(err.Error(), "jwt: ") {
 			t.Errorf("%s: the error does not name the package: %v", tt.name, err)

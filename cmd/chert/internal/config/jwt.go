@@ -83,7 +83,7 @@ func (l *loader) jwt(t *table, base *JWT) *JWT {
 	}
 	a.done()
 	if len(l.problems) == before {
-		if err := jwt.Check(o); err != nil {
+		if err := o.Check(); err != nil {
 			l.errorf(a.spot.key, "%s: %s", a.name, jwtProblem(err))
 		}
 	}
