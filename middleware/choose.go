@@ -25,7 +25,7 @@ type Condition struct {
 	// Query are parameters of the query by name. The first of the name must have the
 	// value, decoded.
 	Query map[string]string
-	// From and FromLocal are the clients, as AccessOptions.Allow and AllowLocal.
+	// From and FromLocal are the clients, as IPFilterOptions.Allow and AllowLocal.
 	From      []netip.Prefix
 	FromLocal bool
 }
@@ -44,7 +44,7 @@ type Choice struct {
 // nothing. What only some clients may have needs protection in each handler.
 //
 // It is an error if a condition is empty, if a name could never be sent, and for a prefix
-// as for Access.
+// as for IPFilter.
 func Choose(otherwise http.Handler, choices ...Choice) (http.Handler, error) {
 	c := chooser{otherwise: otherwise, choices: slices.Clone(choices)}
 	d := directChooser{chooser: &c}
@@ -55,7 +55,7 @@ func Choose(otherwise http.Handler, choices ...Choice) (http.Handler, error) {
 			return nil, fmt.Errorf("middleware: Choose: choice %d: %w", i, err)
 		}
 		when := &c.choices[i].When
-		c.from = append(c.from, AccessOptions{Allow: when.From, AllowLocal: when.FromLocal})
+		c.from = append(c.from, IPFilterOptions{Allow: when.From, AllowLocal: when.FromLocal})
 		h, ok := c.choices[i].Handler.(direct.Handler)
 		d.choices, all = append(d.choices, h), all && ok
 	}
@@ -99,7 +99,7 @@ func isToken(s string) bool {
 // chooser is immutable.
 type chooser struct {
 	choices   []Choice
-	from      []AccessOptions // of each
+	from      []IPFilterOptions // of each
 	otherwise http.Handler
 }
 
@@ -140,7 +140,7 @@ func (d *directChooser) ServeDirect(x *direct.Exchange) bool {
 	return d.otherwise.ServeDirect(x)
 }
 
-func (o *AccessOptions) restricts() bool { return len(o.Allow) > 0 || o.AllowLocal }
+func (o *IPFilterOptions) restricts() bool { return len(o.Allow) > 0 || o.AllowLocal }
 
 // met reports whether a request of one of the clients of From meets the rest.
 func (c *Condition) met(call *filter.Call) bool {

@@ -30,7 +30,7 @@ type Refusal struct {
 }
 
 // Refusals makes respond write the bodies of all refusals of the middleware inside
-// of it: of Access, InFlight, Timeout, Bearer, jwt, basicauth, forwardauth, BodyLimit,
+// of it: of IPFilter, InFlight, Timeout, Bearer, jwt, basicauth, forwardauth, BodyLimit,
 // Rewrite, ratelimit, ETag and Recover. Without it they are a line of text, of ratelimit
 // problem details if Accept names JSON. The answers of the server that forwardauth asks
 // are not changed. If respond is nil, it is Problem, which writes problem details

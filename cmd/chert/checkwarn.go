@@ -131,7 +131,7 @@ func reachedByOthers(l config.Listen) bool {
 
 // admitsNobody reports whether deny includes each prefix of allow. Without allow, deny = "all" says
 // what it means.
-func admitsNobody(o *middleware.AccessOptions) bool {
+func admitsNobody(o *middleware.IPFilterOptions) bool {
 	if o == nil || len(o.Allow) == 0 || o.AllowLocal && !o.DenyLocal {
 		return false
 	}

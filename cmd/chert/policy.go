@@ -65,7 +65,7 @@ func (p *policies) of(c config.Policy) (func(http.Handler) http.Handler, error) 
 		all = append(all, step{"errors", pages})
 	}
 	if c.Access != nil {
-		access, err := middleware.Access(c.Access)
+		access, err := middleware.IPFilter(c.Access)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 // A path is reserved by a route with other rules about who may have it, and by no other.
 func TestReserved(t *testing.T) {
 	t.Parallel()
-	guarded := config.Policy{Access: new(middleware.AccessOptions)}
+	guarded := config.Policy{Access: new(middleware.IPFilterOptions)}
 	shown := config.Policy{Headers: map[string]string{"X-A": "1"}}
 	for _, c := range []struct {
 		folder, route string

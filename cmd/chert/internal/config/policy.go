@@ -18,7 +18,7 @@ import (
 // Policy is what a request passes before the action of its site or route, and what is set
 // on every response. The zero value is nothing.
 type Policy struct {
-	Access      *middleware.AccessOptions     // nil: every client
+	Access      *middleware.IPFilterOptions     // nil: every client
 	ClientCert  *middleware.ClientCertOptions // nil: none is required here
 	Auth        *basicauth.Options            // nil: no authentication
 	JWT         *JWT                          // nil: no token
@@ -59,8 +59,8 @@ func (l *loader) oneCredential(t *table, p Policy) {
 	}
 }
 
-func (l *loader) access(t *table, base *middleware.AccessOptions) *middleware.AccessOptions {
-	var o middleware.AccessOptions
+func (l *loader) access(t *table, base *middleware.IPFilterOptions) *middleware.IPFilterOptions {
+	var o middleware.IPFilterOptions
 	if base != nil {
 		o = *base
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-// AccessOptions are the options of Access.
-type AccessOptions struct {
+// IPFilterOptions are the options of IPFilter.
+type IPFilterOptions struct {
 	// Allow and AllowLocal are the clients that are admitted: those with an address in one
 	// of the prefixes, and those without an IP address, the peers of unix sockets. If Allow
 	// is empty and AllowLocal is false, all are.
@@ -22,7 +22,7 @@ type AccessOptions struct {
 	DenyLocal bool
 }
 
-// Access refuses requests by the address of the client, with 403. Behind proxies it
+// IPFilter refuses requests by the address of the client, with 403. Behind proxies it
 // belongs inside of RealIP, which finds the client's; otherwise all clients have the
 // proxy's. IPv4 addresses are compared as such, in either notation, and zones of IPv6
 // are ignored. A client whose address cannot be read is refused, unless the options are
@@ -30,14 +30,14 @@ type AccessOptions struct {
 //
 // It is an error if a prefix is not valid, or covers IPv4 and IPv6: 0.0.0.0/0 and ::/0
 // together are all addresses.
-func Access(o *AccessOptions) (func(http.Handler) http.Handler, error) {
+func IPFilter(o *IPFilterOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	var err error
 	if opt.Allow, err = plainPrefixes(opt.Allow); err != nil {
-		return nil, fmt.Errorf("middleware: Access: Allow: %w", err)
+		return nil, fmt.Errorf("middleware: IPFilter: Allow: %w", err)
 	}
 	if opt.Deny, err = plainPrefixes(opt.Deny); err != nil {
-		return nil, fmt.Errorf("middleware: Access: Deny: %w", err)
+		return nil, fmt.Errorf("middleware: IPFilter: Deny: %w", err)
 	}
 	forbidden := wrap.Refusal(http.StatusForbidden)
 	all := len(opt.Allow)+len(opt.Deny) == 0 && !opt.AllowLocal && !opt.DenyLocal
@@ -66,7 +66,7 @@ func plainPrefixes(all []netip.Prefix) ([]netip.Prefix, error) {
 }
 
 // admits decides about a client's address, as in http.Request.
-func (o *AccessOptions) admits(remote string) bool {
+func (o *IPFilterOptions) admits(remote string) bool {
 	restricted := len(o.Allow) > 0 || o.AllowLocal
 	if isLocal(remote) {
 		return !o.DenyLocal && (o.AllowLocal || !restricted)

@@ -18,7 +18,7 @@ func prefixes(s string) (all []netip.Prefix) {
 	return all
 }
 
-func TestAccess(t *testing.T) {
+func TestIPFilter(t *testing.T) {
 	for _, tt := range []struct {
 		allow, deny           string
 		allowLocal, denyLocal bool
@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 		{"", "0.0.0.0/0 ::/0", false, true, "", "192.0.2.1:1 [::1]:1 [::ffff:1.2.3.4]:1 @"},
 		{"0.0.0.0/0", "", false, false, "192.0.2.1:1", "[::1]:1"},
 	} {
-		mw := Must(Access(&AccessOptions{Allow: prefixes(tt.allow), Deny: prefixes(tt.deny), AllowLocal: tt.allowLocal, DenyLocal: tt.denyLocal}))
+		mw := Must(IPFilter(&IPFilterOptions{Allow: prefixes(tt.allow), Deny: prefixes(tt.deny), AllowLocal: tt.allowLocal, DenyLocal: tt.denyLocal}))
 		ways(t, mw, hello, func(t *testing.T, do func(r *http.Request) answer) {
 			for status, all := range map[int]string{200: tt.admitted, 403: tt.refused} {
 				for addr := range strings.FieldsSeq(all) {
@@ -55,7 +55,7 @@ func TestAccess(t *testing.T) {
 // It decides by the address that RealIP has found.
 func TestAccessBehindProxy(t *testing.T) {
 	mw := func(h http.Handler) http.Handler {
-		return Chain(h, Must(RealIP(&RealIPOptions{Trusted: prefixes("10.0.0.0/8")})), Must(Access(&AccessOptions{Allow: prefixes("192.0.2.0/24")})))
+		return Chain(h, Must(RealIP(&RealIPOptions{Trusted: prefixes("10.0.0.0/8")})), Must(IPFilter(&IPFilterOptions{Allow: prefixes("192.0.2.0/24")})))
 	}
 	ways(t, mw, hello, func(t *testing.T, do func(r *http.Request) answer) {
 		for _, tt := range []struct {
@@ -79,10 +79,10 @@ func TestAccessBehindProxy(t *testing.T) {
 func TestAccessErrors(t *testing.T) {
 	t.Parallel()
 	for _, p := range []netip.Prefix{{}, netip.MustParsePrefix("::ffff:0.0.0.0/90")} {
-		mw, err := Access(&AccessOptions{Allow: []netip.Prefix{p}})
-		refused(t, mw, err, "middleware: Access: Allow: ")
-		mw, err = Access(&AccessOptions{Deny: []netip.Prefix{p}})
-		refused(t, mw, err, "middleware: Access: Deny: ")
+		mw, err := IPFilter(&IPFilterOptions{Allow: []netip.Prefix{p}})
+		refused(t, mw, err, "middleware: IPFilter: Allow: ")
+		mw, err = IPFilter(&IPFilterOptions{Deny: []netip.Prefix{p}})
+		refused(t, mw, err, "middleware: IPFilter: Deny: ")
 	}
 }
 
@@ -90,7 +90,7 @@ func TestAccessAllocates(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	h := Must(Access(&AccessOptions{Allow: prefixes("192.0.2.0/24 2001:db8::/32")}))(direct.NewResponse(200, nil, nil)).(direct.Handler)
+	h := Must(IPFilter(&IPFilterOptions{Allow: prefixes("192.0.2.0/24 2001:db8::/32")}))(direct.NewResponse(200, nil, nil)).(direct.Handler)
 	var x direct.Exchange
 	for _, addr := range []string{"192.0.2.1:1234", "[2001:db8::1]:1234", "198.51.100.1:1"} {
 		r := wire.Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RemoteAddr: addr, Fields: wire.FieldsOf(nil)}
