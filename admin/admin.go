@@ -9,7 +9,7 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-// Options configures the handler. The zero value serves everything but /metrics.
+// Options configure the handler. The zero value serves everything but /metrics.
 type Options struct {
 	// Metrics serves /metrics, such as a handler of package metrics. Default none:
 	// 404.

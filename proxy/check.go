@@ -18,6 +18,9 @@ func (c *Check) valid() bool {
 	return c.Path != "" && c.Path[0] == '/' && plain(c.Path) && http1.ValidHost([]byte(c.Host))
 }
 
+// negative reports whether there is a value that no check can have.
+func (c *Check) negative() bool { return c.Interval < 0 || c.Timeout < 0 || c.Fall < 0 || c.Rise < 0 }
+
 // key returns what the check asks and expects, for health.Key: two that differ in it are
 // not the same check.
 func (c *Check) key(p Protocol) string {

@@ -102,33 +102,34 @@ const (
 )
 
 // Check is a request that servers are sent to see whether they work: a GET on a connection
-// of its own. Servers that several Upstreams check in the same way are checked once.
+// of its own. Servers that several Upstreams check in the same way are checked once. Negative
+// times and numbers are an error: a nil Check is none.
 type Check struct {
 	// Path is the target, such as "/healthz". Required.
 	Path string
 	// Host is the Host field. Default: the server's address.
 	Host string
-	// Interval is the time between two checks. 0: 5 s.
+	// Interval is the time between two checks. Default 5 s.
 	Interval time.Duration
-	// Timeout is for each of them. 0: 2 s.
+	// Timeout is for each of them. Default 2 s.
 	Timeout time.Duration
-	// Fall and Rise are how many in sequence must fail or succeed. 0: 2.
+	// Fall and Rise are how many in sequence must fail or succeed. Default 2.
 	Fall, Rise int
-	// Status is what the server must answer. 0: any 2xx.
+	// Status is what the server must answer, from 200 to 599. Default any 2xx.
 	Status int
 }
 
 // Health says which failures of requests eject a server. The zero value is the default.
 type Health struct {
-	// Consecutive failures eject a server if they come within Within. 0: 5 in 10 s;
-	// negative: no such rule.
+	// Consecutive failures, at most 16, eject a server if they come within Within. Default 5
+	// in 10 s; a negative Consecutive: no such rule.
 	Consecutive int
 	Within      time.Duration
-	// Percent of failures among at least Least requests of 10 s eject it. 0: 50 of 20;
-	// negative: no such rule.
+	// Percent of failures among at least Least requests of 10 s eject it. Default 50 of 20; a
+	// negative Percent: no such rule.
 	Percent, Least int
-	// Ejection is for how long. Each one in sequence doubles it, up to MaxEjection. 0: 5 s,
-	// and 60 s.
+	// Ejection is for how long. Each one in sequence doubles it, up to MaxEjection, at most a
+	// day. Default 5 s, and 60 s. As of Within and Least, negative is an error: see Off.
 	Ejection, MaxEjection time.Duration
 	// Off: servers are never ejected.
 	Off bool

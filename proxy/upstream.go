@@ -77,6 +77,12 @@ func (o *UpstreamOptions) complete() error {
 		return field("Protocol", "unknown")
 	case o.Check != nil && !o.Check.valid():
 		return field("Check", "Path must be a path such as \"/healthz\", and Host a name")
+	case o.Check != nil && o.Check.negative():
+		return field("Check", "Interval, Timeout, Fall and Rise must not be negative")
+	case o.Check != nil && o.Check.Status != 0 && (o.Check.Status < 200 || o.Check.Status > 599):
+		return field("Check", "Status must be from 200 to 599")
+	case o.Health.Within < 0 || o.Health.Least < 0 || o.Health.Ejection < 0 || o.Health.MaxEjection < 0:
+		return field("Health", "Within, Least, Ejection and MaxEjection must not be negative")
 	}
 	orDefault(&o.SlowStart, 10*time.Second)
 	orDefault(&o.QueueTimeout, time.Second)

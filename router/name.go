@@ -23,7 +23,7 @@ func (rt *Route) Named(name string) *Route {
 	return rt
 }
 
-// Name is the route's name, "" if it has none.
+// Name returns the route's name, "" if it has none.
 func (rt *Route) Name() string {
 	rt.root.mu.Lock()
 	defer rt.root.mu.Unlock()
