@@ -18,7 +18,7 @@ import (
 // Policy is what a request passes before the action of its site or route, and what is set
 // on every response. The zero value is nothing.
 type Policy struct {
-	Access      *middleware.IPFilterOptions     // nil: every client
+	Access      *middleware.IPFilterOptions   // nil: every client
 	ClientCert  *middleware.ClientCertOptions // nil: none is required here
 	Auth        *basicauth.Options            // nil: no authentication
 	JWT         *JWT                          // nil: no token
