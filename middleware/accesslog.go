@@ -43,7 +43,7 @@ type AccessLogOptions struct {
 	Format LogFormat
 	// Output is where lines are written; nil: os.Stderr. One goroutine at a
 	// time uses it, and it is not closed. A *LineWriter, which other loggers
-	// may share, is used directly: Buffer and Every are ignored then.
+	// may share, is used directly: BufferSize and FlushInterval are ignored then.
 	Output io.Writer
 	// Logger, if not nil, receives a record for each request, with the message
 	// "request" and level Info, instead of Output; Format is ignored then.
@@ -69,13 +69,13 @@ type AccessLogOptions struct {
 	// Port is what LogVhostCombined says for requests whose Host has no port.
 	// Default 80. Servers that clients reach by https set 443.
 	Port uint16
-	// Buffer is how much is gathered, in bytes; twice that is kept. Default 256 KiB,
+	// BufferSize is how much is gathered, in bytes; twice that is kept. Default 256 KiB,
 	// or none if Output is a terminal; negative: none. Without one each line is
 	// written at once, by one Write.
-	Buffer int
-	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
+	BufferSize int
+	// FlushInterval is how long a line may stay in the buffer. Default 1 s; negative: no
 	// limit, until the buffer is full.
-	Every time.Duration
+	FlushInterval time.Duration
 }
 
 // An AccessLog writes a line for each request when its response has been sent:
@@ -161,10 +161,11 @@ func NewAccessLog(o *AccessLogOptions) *AccessLog {
 	l.short = l.clf && l.o.Format == LogCommon && !l.o.RequestID
 	l.timed = !l.clf || l.o.Latency
 	if l.o.Logger != nil || l.none {
-		l.o.Buffer = -1 // nothing is written
+		l.o.BufferSize = -1 // nothing is written
 	}
 	if l.lines, _ = l.o.Output.(*LineWriter); l.lines == nil {
-		l.lines, l.own = NewLineWriter(l.o.Output, &LineWriterOptions{Buffer: l.o.Buffer, Every: l.o.Every}), true
+		buffer := &LineWriterOptions{BufferSize: l.o.BufferSize, FlushInterval: l.o.FlushInterval}
+		l.lines, l.own = NewLineWriter(l.o.Output, buffer), true
 	}
 	switch {
 	case l.o.Logger != nil:

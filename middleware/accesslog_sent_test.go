@@ -115,7 +115,7 @@ func TestAccessLogCut(t *testing.T) {
 func TestAccessLogPipelined(t *testing.T) {
 	const n = 300
 	for name, o := range map[string]AccessLogOptions{
-		"combined": {}, "small buffer": {Buffer: 500}, "at once": {Buffer: -1}, "text": {Format: LogText}, "json": {Format: LogJSON, Buffer: -1},
+		"combined": {}, "small buffer": {BufferSize: 500}, "at once": {BufferSize: -1}, "text": {Format: LogText}, "json": {Format: LogJSON, BufferSize: -1},
 		"vhost": {Format: LogVhostCombined, Latency: true, RequestID: true}, "logger": {},
 	} {
 		for way, h := range map[string]http.Handler{"direct": hello, "plain": plainHello} {
@@ -230,7 +230,7 @@ func TestAccessLogRefused(t *testing.T) {
 // The line of a response that is sent later does not wait for an Output that is
 // stuck; later requests do.
 func TestAccessLogKept(t *testing.T) {
-	for name, o := range map[string]AccessLogOptions{"buffer": {Buffer: 100}, "at once": {Buffer: -1}, "text": {Format: LogText, Buffer: -1}, "logger": {}} {
+	for name, o := range map[string]AccessLogOptions{"buffer": {BufferSize: 100}, "at once": {BufferSize: -1}, "text": {Format: LogText, BufferSize: -1}, "logger": {}} {
 		pr, pw := io.Pipe()
 		o.Output = pw
 		if name == "logger" {

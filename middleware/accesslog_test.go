@@ -241,7 +241,7 @@ func TestAccessLogConcurrently(t *testing.T) {
 	line := regexp.MustCompile(`^192\.0\.2\.1 - - \[[^]]+\] "GET /(\d+)/(\d+) HTTP/1\.1" 200 5 "-" "-"$`)
 	for _, buffer := range []int{-1, 1, 300, 0} {
 		var out locked
-		l := NewAccessLog(&AccessLogOptions{Output: &out, Buffer: buffer})
+		l := NewAccessLog(&AccessLogOptions{Output: &out, BufferSize: buffer})
 		h := l.Wrap(hello)
 		var wg sync.WaitGroup
 		for i := range 8 {
@@ -302,7 +302,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestAccessLogOutputPanics(t *testing.T) {
 	var out strings.Builder
 	broken := true
-	l := NewAccessLog(&AccessLogOptions{Buffer: -1, Output: writerFunc(func(p []byte) (int, error) {
+	l := NewAccessLog(&AccessLogOptions{BufferSize: -1, Output: writerFunc(func(p []byte) (int, error) {
 		if broken {
 			panic("on purpose")
 		}
@@ -329,7 +329,7 @@ func TestAccessLogOutputPanics(t *testing.T) {
 // nothing is lost when it continues.
 func TestAccessLogBackPressure(t *testing.T) {
 	pr, pw := io.Pipe()
-	l := NewAccessLog(&AccessLogOptions{Output: pw, Buffer: 200})
+	l := NewAccessLog(&AccessLogOptions{Output: pw, BufferSize: 200})
 	h := l.Wrap(hello)
 	var wg sync.WaitGroup
 	for range 50 {

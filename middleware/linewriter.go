@@ -13,13 +13,13 @@ import (
 
 // LineWriterOptions are the options of NewLineWriter.
 type LineWriterOptions struct {
-	// Buffer is the number of bytes that are buffered; twice that is allocated.
+	// BufferSize is the number of bytes that are buffered; twice that is allocated.
 	// Default 256 KiB, or none if the output is a terminal; negative: none.
 	// Without a buffer each line is written at once, by one Write.
-	Buffer int
-	// Every is how long a line may stay in the buffer. Default 1 s; negative: no
+	BufferSize int
+	// FlushInterval is how long a line may stay in the buffer. Default 1 s; negative: no
 	// limit, until the buffer is full.
-	Every time.Duration
+	FlushInterval time.Duration
 	// Failed, if not nil, is called when the output has failed, with the number
 	// of lines that it did not accept. Other lines do not wait for it, so it may be
 	// called concurrently. It may use the LineWriter, whose output may fail again.
@@ -74,11 +74,11 @@ type LineWriter struct {
 // and which is not closed. o may be nil.
 func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 	opts := options(o)
-	if opts.Buffer == 0 && isTerminal(out) {
-		opts.Buffer = -1 // other loggers write there too, and the order matters
+	if opts.BufferSize == 0 && isTerminal(out) {
+		opts.BufferSize = -1 // other loggers write there too, and the order matters
 	}
-	size := or(opts.Buffer, 256<<10)
-	l := &LineWriter{out: out, size: size, every: or(opts.Every, time.Second), unbuffered: size <= 0,
+	size := or(opts.BufferSize, 256<<10)
+	l := &LineWriter{out: out, size: size, every: or(opts.FlushInterval, time.Second), unbuffered: size <= 0,
 		report: opts.Failed}
 	l.changed.L = &l.mu
 	if !l.unbuffered {

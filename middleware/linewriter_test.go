@@ -16,7 +16,7 @@ import (
 func TestLineWriterShared(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	w := NewLineWriter(&out, &LineWriterOptions{Buffer: 1 << 20, Every: time.Hour})
+	w := NewLineWriter(&out, &LineWriterOptions{BufferSize: 1 << 20, FlushInterval: time.Hour})
 	clf := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: w})
 	text := NewAccessLog(&AccessLogOptions{Format: LogText, Output: w})
 	errs := log.New(w, "chert: ", 0)
@@ -55,7 +55,7 @@ func TestLineWriterFull(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()
 	const size = 64 << 10
-	w := NewLineWriter(pw, &LineWriterOptions{Buffer: size, Every: time.Hour})
+	w := NewLineWriter(pw, &LineWriterOptions{BufferSize: size, FlushInterval: time.Hour})
 	written := 0
 	for ; !w.Full() || written < size; written += 100 { // one buffer is being written, the other is full
 		fmt.Fprintf(w, "%099d\n", written)
@@ -87,7 +87,7 @@ func TestLineWriterFull(t *testing.T) {
 func TestLineWriterWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		w := NewLineWriter(&out, &LineWriterOptions{Buffer: 1 << 20, Every: -1})
+		w := NewLineWriter(&out, &LineWriterOptions{BufferSize: 1 << 20, FlushInterval: -1})
 		defer w.Close()
 		io.WriteString(w, "a line\n")
 		time.Sleep(24 * time.Hour)
@@ -123,7 +123,7 @@ func TestLineWriterFailed(t *testing.T) {
 			var out failingOnce
 			told, goOn := make(chan int64, 1), make(chan struct{})
 			var w *LineWriter
-			w = NewLineWriter(&out, &LineWriterOptions{Buffer: buffer, Every: time.Second, Failed: func(n int64, _ error) {
+			w = NewLineWriter(&out, &LineWriterOptions{BufferSize: buffer, FlushInterval: time.Second, Failed: func(n int64, _ error) {
 				io.WriteString(w, "told\n")
 				told <- n
 				<-goOn

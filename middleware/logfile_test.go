@@ -24,7 +24,7 @@ func TestReopen(t *testing.T) {
 		t.Skip("Windows does not rename open files")
 	}
 	path := filepath.Join(t.TempDir(), "access.log")
-	w, err := OpenLog(path, &LineWriterOptions{Buffer: 1 << 10})
+	w, err := OpenLog(path, &LineWriterOptions{BufferSize: 1 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestLineWriterTorn(t *testing.T) {
 	t.Parallel()
 	var out shortWriter
 	lost := int64(0)
-	w := NewLineWriter(&out, &LineWriterOptions{Buffer: -1, Failed: func(n int64, err error) { lost += n }})
+	w := NewLineWriter(&out, &LineWriterOptions{BufferSize: -1, Failed: func(n int64, err error) { lost += n }})
 	io.WriteString(w, "abcdef\n")
 	io.WriteString(w, "whole\n")
 	if got := out.String(); got != "abc\nwhole\n" || lost != 1 || w.Lost() != 1 {
@@ -178,7 +178,7 @@ func fill(w *LineWriter) {
 func TestOverrideFull(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()
-	w := NewLineWriter(pw, &LineWriterOptions{Buffer: 64 << 10})
+	w := NewLineWriter(pw, &LineWriterOptions{BufferSize: 64 << 10})
 	l := NewAccessLog(&AccessLogOptions{Output: w})
 	fill(w)
 	if _, ok := directly(t, l.Override(hello), request("GET", "/", "")); ok {
@@ -224,7 +224,7 @@ func TestOverrideAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	outer := NewAccessLog(&AccessLogOptions{Format: LogNone})
-	inner := NewAccessLog(&AccessLogOptions{Output: io.Discard, Buffer: 16 << 20, Sample: 2, Skip: func(p string) bool { return p == "/x" }})
+	inner := NewAccessLog(&AccessLogOptions{Output: io.Discard, BufferSize: 16 << 20, Sample: 2, Skip: func(p string) bool { return p == "/x" }})
 	h := Chain(direct.NewResponse(200, nil, []byte("hello")), outer.Wrap, inner.Override).(direct.Handler)
 	r := request("GET", "/", "", "User-Agent", "ua")
 	var x direct.Exchange
@@ -262,9 +262,9 @@ func TestRequestIDForwarded(t *testing.T) {
 func TestOverrideFullOutside(t *testing.T) {
 	t.Parallel()
 	pr, pw := io.Pipe()
-	top := NewAccessLog(&AccessLogOptions{Output: pw, Buffer: 64 << 10})
+	top := NewAccessLog(&AccessLogOptions{Output: pw, BufferSize: 64 << 10})
 	var out locked
-	own := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out, Buffer: -1})
+	own := NewAccessLog(&AccessLogOptions{Format: LogCommon, Output: &out, BufferSize: -1})
 	fill(top.lines)
 	around := NewAccessLog(&AccessLogOptions{Format: LogNone}).Wrap
 	h := around(top.Override(own.Override(hello)))

@@ -158,7 +158,7 @@ func TestRealIPInsideOfLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			log := NewAccessLog(&AccessLogOptions{Output: &out, Buffer: -1, Format: LogCommon})
+			log := NewAccessLog(&AccessLogOptions{Output: &out, BufferSize: -1, Format: LogCommon})
 			defer log.Close()
 			mw := func(h http.Handler) http.Handler {
 				return log.Wrap(Chain(realIP(h), between...))

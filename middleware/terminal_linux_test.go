@@ -57,7 +57,7 @@ func TestAccessLogTerminal(t *testing.T) {
 		}
 	}
 	// A size that was asked for is kept.
-	gathering := NewAccessLog(&AccessLogOptions{Output: program, Buffer: 1 << 10})
+	gathering := NewAccessLog(&AccessLogOptions{Output: program, BufferSize: 1 << 10})
 	defer gathering.Close()
 	if gathering.lines.unbuffered {
 		t.Error("Buffer does not matter")

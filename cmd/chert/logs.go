@@ -237,7 +237,7 @@ func (l *logFiles) open(path string) (*logFile, error) {
 			l.errs.Printf("the log %s has lost %s: %v", quote(path), plural(int(n), "line"), cause(err))
 		}
 		var err error
-		f.lines, err = middleware.OpenLog(path, &middleware.LineWriterOptions{Buffer: logBuffer, Every: logEvery,
+		f.lines, err = middleware.OpenLog(path, &middleware.LineWriterOptions{BufferSize: logBuffer, FlushInterval: logEvery,
 			Failed: f.lost.add})
 		if err != nil {
 			return nil, fmt.Errorf("cannot open the log %s: %w", quote(path), cause(err))

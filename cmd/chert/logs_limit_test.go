@@ -28,7 +28,7 @@ func TestFullLogCountsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		pr, pw := io.Pipe()
-		w := middleware.NewLineWriter(pw, &middleware.LineWriterOptions{Buffer: 64 << 10})
+		w := middleware.NewLineWriter(pw, &middleware.LineWriterOptions{BufferSize: 64 << 10})
 		line := append(bytes.Repeat([]byte("x"), 127), '\n')
 		for n := 0; n <= 64<<10 || !w.Full(); n += len(line) { // one buffer is being written, the other is full
 			w.Write(line)
@@ -65,7 +65,7 @@ func TestLogsAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	to := func(format middleware.LogFormat) *middleware.AccessLog {
-		return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: format, Output: io.Discard, Buffer: 16 << 20,
+		return middleware.NewAccessLog(&middleware.AccessLogOptions{Format: format, Output: io.Discard, BufferSize: 16 << 20,
 			Skip: func(path string) bool { return path == "/skipped" }})
 	}
 	l := &logs{top: to(middleware.LogCombined)}
