@@ -21,9 +21,9 @@ type InFlightOptions struct {
 	// Queue is how many more requests may wait until one ends, in their order.
 	// Default none; negative: none.
 	Queue int
-	// Wait is how long they may wait. Default no limit, until their client leaves;
+	// QueueTimeout is how long they may wait. Default no limit, until their client leaves;
 	// negative: no limit.
-	Wait time.Duration
+	QueueTimeout time.Duration
 	// RetryAfter is sent with refusals, in whole seconds. Default 1 s; negative:
 	// none, they have no Retry-After.
 	RetryAfter time.Duration
@@ -54,7 +54,7 @@ func inFlight(opt InFlightOptions, after []string) func(http.Handler) http.Handl
 	if opt.Max < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}
-	slots := wrap.NewSlots(or(opt.Max, 1024), opt.Queue, opt.Wait)
+	slots := wrap.NewSlots(or(opt.Max, 1024), opt.Queue, opt.QueueTimeout)
 	busy := wrap.Refusal(http.StatusServiceUnavailable, after...)
 	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 		switch {

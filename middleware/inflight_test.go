@@ -74,7 +74,7 @@ func TestInFlight(t *testing.T) {
 func TestInFlightQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newHeld()
-		h := InFlight(&InFlightOptions{Max: 1, Queue: 2, Wait: time.Minute})(inside)
+		h := InFlight(&InFlightOptions{Max: 1, Queue: 2, QueueTimeout: time.Minute})(inside)
 		answers := make(chan answer, 9)
 		ask := func(r *http.Request) { go func() { answers <- plain(h, r) }(); synctest.Wait() }
 		go func() { answers <- plain(h, request("GET", "/", "")) }()
