@@ -65,7 +65,8 @@ const logEvery = 10 * time.Millisecond
 // wait for a terminal or a pipe. Lines are written within logEvery; those not written when the process is killed are
 // lost.
 func newLog(stderr io.Writer) *middleware.LineWriter {
-	return middleware.NewLineWriter(stderr, &middleware.LineWriterOptions{BufferSize: 256 << 10, FlushInterval: logEvery})
+	o := &middleware.LineWriterOptions{BufferSize: 256 << 10, FlushInterval: logEvery}
+	return middleware.NewLineWriter(stderr, o)
 }
 
 // access returns a log of requests to w, nil for none.

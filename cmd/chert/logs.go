@@ -236,9 +236,9 @@ func (l *logFiles) open(path string) (*logFile, error) {
 		f.lost.say = func(n int64, err error) {
 			l.errs.Printf("the log %s has lost %s: %v", quote(path), plural(int(n), "line"), cause(err))
 		}
+		o := &middleware.LineWriterOptions{BufferSize: logBuffer, FlushInterval: logEvery, Failed: f.lost.add}
 		var err error
-		f.lines, err = middleware.OpenLog(path, &middleware.LineWriterOptions{BufferSize: logBuffer, FlushInterval: logEvery,
-			Failed: f.lost.add})
+		f.lines, err = middleware.OpenLog(path, o)
 		if err != nil {
 			return nil, fmt.Errorf("cannot open the log %s: %w", quote(path), cause(err))
 		}
