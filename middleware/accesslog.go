@@ -200,7 +200,7 @@ func (l *AccessLog) Close() error {
 // Lost returns the number of lines that Output failed to accept.
 func (l *AccessLog) Lost() int64 { return l.lines.Lost() }
 
-// Wrap is the middleware. It may wrap several handlers.
+// Wrap logs the requests of next. It may wrap several handlers.
 func (l *AccessLog) Wrap(next http.Handler) http.Handler {
 	return wrap.Handler(next,
 		func(w http.ResponseWriter, r *http.Request) { l.servePlain(w, r, next) },

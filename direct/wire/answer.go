@@ -78,7 +78,8 @@ type Answer struct {
 // limit d; 0 for no limit.
 func (a *Answer) WriteLimit(d time.Duration) time.Duration { return limitOr(a.limit, d) }
 
-// WriteLimit is that of an answer, for a response that comes later. For servers.
+// WriteLimit returns what Answer.WriteLimit does, for a response that comes later. For
+// servers.
 func (x *Exchange) WriteLimit(d time.Duration) time.Duration { return limitOr(x.limit, d) }
 
 func limitOr(limit, d time.Duration) time.Duration {

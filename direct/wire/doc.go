@@ -19,4 +19,7 @@
 // A ServeDirect that returns false resets the path and the client's address. What
 // it has kept, the pattern and the path values may stay: the ordinary path does the
 // same again, and a server may distinguish routes by the pattern.
+//
+// What is for servers, or for package proxy, is used by chert alone, and may change in
+// every version.
 package wire

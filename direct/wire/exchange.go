@@ -192,7 +192,7 @@ func (x *Exchange) TakeLater() []func(x *Exchange) {
 // has no body here, and keeps its status.
 func (x *Exchange) Elsewhere() bool { return x.elsewhere }
 
-// SetElsewhere sets that. For servers.
+// SetElsewhere makes Elsewhere report true. For servers.
 func (x *Exchange) SetElsewhere() { x.elsewhere = true }
 
 // Plan returns what Forward was given, nil if it has not been called. For servers.

@@ -50,9 +50,10 @@ func (f *Forward) Close() error {
 	return nil
 }
 
-// Wrap is the middleware. The server gets a GET without a body, with the fields of the
-// request, cookies and credentials included, and with X-Forwarded-Method, -Proto, -Host,
-// -Uri and -For in place of all that the client has sent under such names.
+// Wrap passes requests that the server admits to next. The server gets a GET without a
+// body, with the fields of the request, cookies and credentials included, and with
+// X-Forwarded-Method, -Proto, -Host, -Uri and -For in place of all that the client has
+// sent under such names.
 //
 // An answer with a status of 2xx that HTTP defines admits. 401, 403, 301, 302, 303, 307, 308
 // are the response to the client, with the body, and with all fields but those of the

@@ -115,8 +115,8 @@ func (v *Verifier) Close() error {
 	return nil
 }
 
-// Wrap is the middleware. Handlers get the claims by ClaimsOf, and the subject
-// as middleware.UserOf. Without a valid token the response is 401 with
+// Wrap passes requests with a valid token to next, which gets the claims by ClaimsOf and
+// the subject as middleware.UserOf. Without one the response is 401 with
 // WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
 // several; and 503 as long as no keys could be fetched. A token is looked for in
 // Authorization only: in the query it would appear in logs (RFC 6750 section 2.3).
