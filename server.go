@@ -197,9 +197,10 @@ type Server struct {
 	// refused without calling Handler because it is malformed, too large or late, and its media
 	// type. It must not be changed afterwards. A nil body means the server's own, one line of
 	// plain text, which is sent as well where the body is larger than 16 KiB, or than a client
-	// has room for, over HTTP/2; malformed requests of HTTP/2 get none. Answers to what is beyond MaxConns,
-	// MaxConnsPerAddr and MaxHandlers, and to plain HTTP where TLS is expected, are not asked
-	// for. It is called on event loops and must not block. middleware.RefusalPages makes one.
+	// has room for, over HTTP/2; malformed requests of HTTP/2 get none. It is not called for
+	// what is beyond MaxConns, MaxConnsPerAddr and MaxHandlers, nor for plain HTTP where TLS
+	// is expected. It is called on event loops, concurrently, and must not block.
+	// middleware.RefusalPages makes one.
 	RefusalPage func(status int) (mediaType string, body []byte)
 	// ConnState is called when a connection changes its state. On event loops
 	// it must not block, and the net.Conn is not one of package net's types: it

@@ -25,11 +25,13 @@ func (s *Server) Stats() stats.Snapshot { return s.watched().Stats() }
 // of connections on goroutines, the longest first. Those that run on a loop at the moment
 // it is asked are not among them: they end, or move to a goroutine, within two
 // milliseconds. It waits for a busy loop for 100 ms at most, and shows nothing of one
-// that does not answer; concurrent calls wait for each other. Safe for concurrent use.
+// that does not answer; concurrent calls wait for each other. If max is not positive there
+// are none. Safe for concurrent use.
 func (s *Server) RunningRequests(max int) []stats.Request { return s.watched().RunningRequests(max) }
 
 // OpenConnections returns open connections, at most max of each loop and max of those on
-// goroutines. It waits as RunningRequests does. Safe for concurrent use.
+// goroutines. It waits as RunningRequests does. If max is not positive there are none.
+// Safe for concurrent use.
 func (s *Server) OpenConnections(max int) []stats.Connection {
 	return s.watched().OpenConnections(max)
 }

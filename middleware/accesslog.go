@@ -55,9 +55,9 @@ type AccessLogOptions struct {
 	// line, whatever the response is. It is called concurrently, must not
 	// block, and must not keep path.
 	Skip func(path string) bool
-	// Sample is how many requests have one line; negative, and the default, 0: each
-	// has one, as with 1. Those that have it are chosen at random, without a lock. Those with a status of 400 or more,
-	// and those whose response was not sent whole, always have a line.
+	// Sample is of how many requests one has a line, chosen at random. Default 1: each has
+	// one, as with a negative value. Requests with a status of 400 or more, and those whose
+	// response was not sent whole, always have a line.
 	Sample int
 	// Query logs the part after the question mark, of the target and of
 	// Referer. It may contain secrets.

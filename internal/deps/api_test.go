@@ -28,6 +28,10 @@ var otherwise = map[string]string{
 	"stats: Pooled":      "as Inline",
 	"stats: Direct":      "as Inline",
 	"stats: Goroutine":   "as Inline",
+
+	"middleware: OpenLog":      "a LineWriter, to a file",
+	"middleware: RefusalPages": "the pages of ErrorPages, for the server",
+	"direct/wire: CheckField":  "for middleware that takes fields from its users",
 }
 
 func TestPublicAPI(t *testing.T) {
@@ -97,13 +101,17 @@ func typeName(e ast.Expr) string {
 
 func isOptions(name string) bool { return strings.HasSuffix(name, "Options") }
 
-// function checks that options come by pointer and last, that constructors return
-// errors instead of panicking, and that what finds values is named after them.
+// function checks that options come by pointer and last and are named after what takes
+// them, that constructors return errors instead of panicking, and have no other function
+// that checks for them, and that what finds values is named after them.
 func (a *api) function(d *ast.FuncDecl) {
 	if !d.Name.IsExported() || d.Recv != nil {
 		return
 	}
 	name := d.Name.Name
+	if strings.HasPrefix(name, "Check") {
+		a.fault(d, name, "checks options; the constructor returns that error")
+	}
 	takesOptions := false
 	params := d.Type.Params.List
 	for i, p := range params {
@@ -115,6 +123,10 @@ func (a *api) function(d *ast.FuncDecl) {
 			a.fault(d, name, "has %s before its last parameter", t)
 		case isOptions(t):
 			takesOptions = true
+			of := strings.TrimSuffix(strings.TrimPrefix(t, "*"), "Options")
+			if of != "" && !strings.Contains(of, ".") && strings.TrimPrefix(name, "New") != of {
+				a.fault(d, name, "takes %s; name them alike", t)
+			}
 		case t == "Values" || t == "filter.Values":
 			if !strings.HasSuffix(name, "Of") {
 				a.fault(d, name, "reads Values; name it after what it returns, as UserOf")
