@@ -68,6 +68,7 @@ package eventstream
 //	stream.go   one stream
 //	topic.go    many streams, and history
 //	pump.go     what a topic sends
+//	mirror.go   topics whose events a store has
 //	gzip.go     compressed streams
 //	sweep.go    heartbeats and ages
 //	writer.go   a takeover.Stream over an http.ResponseWriter, by a goroutine
