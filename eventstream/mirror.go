@@ -75,6 +75,12 @@ func (m Mirror) Load(base string, all []Event) {
 	}
 	t.mu.Unlock()
 	t.resume()
+	t.mu.Lock()
+	ahead := t.waiters > 0
+	t.mu.Unlock()
+	if ahead {
+		t.source.Ahead()
+	}
 }
 
 // Append adds events that have followed in the store. It returns how many were refused: those
