@@ -283,9 +283,9 @@ func (t *Topic) Len() int {
 }
 
 // Publish sends an event to all streams of the topic and returns its ID, which the topic
-// makes up if the event has none; in a topic of a store it must have none. The event is encoded once, and sent by another
-// goroutine together with those that are published meanwhile; Publish waits only while
-// half of the history has not been sent yet, never for clients. All streams get the
+// makes up if the event has none; in a topic of a store it must have none. The event is encoded
+// once, and sent by another goroutine together with those that are published meanwhile; Publish
+// waits only while half of the history has not been sent yet, never for clients. All streams get the
 // events in the same order, and before what Stream.Send sends afterwards. The error wraps
 // ErrField if the event cannot be sent. In a topic of a store Publish waits for the store, and
 // streams get the event when it comes from there; an error may be the store's.

@@ -16,6 +16,7 @@ type Options struct {
 	Prefix string
 	// Shards is over how many hash slots of a Cluster the topics are spread. A process reads
 	// each with a command of its own. Default 16 with a Cluster and otherwise 1; at most 1024.
+	// Negative is an error: there must be one.
 	Shards int
 	// History is how many events of a topic Redis keeps, at least; up to 100 more are there.
 	// Default 1000; negative: all, of which a process reads 10,000 when it begins.
@@ -25,8 +26,8 @@ type Options struct {
 	Expire time.Duration
 	// Topics are the options of the topics in this process. HistoryEvents is by default History.
 	Topics eventstream.TopicOptions
-	// Timeout is how long Publish waits for Redis. Default 2 s, at least 1 ms. It cannot be
-	// none.
+	// Timeout is how long Publish waits for Redis. Default 2 s, at least 1 ms; negative is an
+	// error.
 	Timeout time.Duration
 	// Queue is how many events wait while Redis is away; Publish then returns neither an ID
 	// nor an error. They are lost if the process ends. Default, and negative: none; Publish
@@ -41,8 +42,8 @@ func (o *Options) defaults() (redisstream.Options, eventstream.TopicOptions) {
 	if o == nil {
 		o = new(Options)
 	}
-	d := redisstream.Options{Prefix: o.Prefix, What: "event streams", Shards: o.Shards, MaxLen: o.History, Expire: o.Expire,
-		Timeout: o.Timeout, Queue: max(o.Queue, 0), Logger: o.Logger}
+	d := redisstream.Options{Prefix: o.Prefix, What: "event streams", Shards: o.Shards, MaxLen: o.History,
+		Expire: o.Expire, Timeout: o.Timeout, Queue: max(o.Queue, 0), Logger: o.Logger}
 	if d.Prefix == "" {
 		d.Prefix = "chert:topic:"
 	}

@@ -171,8 +171,9 @@ func (c *Client) Instance() string { return c.instance }
 
 // Stats returns what has been counted.
 func (c *Client) Stats() Stats {
-	s := Stats{Away: c.away.Load() > 0, Entries: c.entries.Load(), Commands: c.commands.Load(), Published: c.published.Load(),
-		Failed: c.failed.Load(), Cuts: c.cuts.Load(), Lost: c.lost.Load(), Waiting: c.queue.len()}
+	s := Stats{Away: c.away.Load() > 0, Entries: c.entries.Load(), Commands: c.commands.Load(),
+		Published: c.published.Load(), Failed: c.failed.Load(), Cuts: c.cuts.Load(), Lost: c.lost.Load(),
+		Waiting: c.queue.len()}
 	for _, r := range c.readers {
 		r.mu.Lock()
 		s.Read += r.reading

@@ -122,7 +122,8 @@ func old(t *testing.T, s *Setup) {
 		c.Wants(gap)
 		e, err := c.next(time.Minute)
 		var first int
-		if _, scan := fmt.Sscanf(e.Data, "event %d", &first); scan != nil || err != nil || first == 0 || first > n-s.History {
+		_, scan := fmt.Sscanf(e.Data, "event %d", &first)
+		if scan != nil || err != nil || first == 0 || first > n-s.History {
 			t.Fatalf("%+v, %v, %v", e, scan, err)
 		}
 		c.Wants(numbered(first+1, n)...)
@@ -169,7 +170,8 @@ func forged(t *testing.T, s *Setup) {
 	c := a.Client("news", "")
 	c.Announced()
 	for _, forged := range []string{
-		"nonsense", "1-2-3", "-", strings.Repeat("9", 18) + "-5", "18446744073709551615-18446744073709551615", "99999999999999999999-0", "+1-+2", id + "0",
+		"nonsense", "1-2-3", "-", strings.Repeat("9", 18) + "-5",
+		"18446744073709551615-18446744073709551615", "99999999999999999999-0", "+1-+2", id + "0",
 	} {
 		c := a.Client("news", forged)
 		e, err := c.next(time.Minute)
