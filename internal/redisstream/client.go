@@ -241,3 +241,6 @@ func (c *Client) shard(name string) *reader {
 	h.Write([]byte(name))
 	return c.readers[h.Sum32()%uint32(len(c.readers))]
 }
+
+// Closed reports whether Close has been called.
+func (c *Client) Closed() bool { return c.closing.Err() != nil }

@@ -18,6 +18,9 @@ import (
 	"github.com/chert-http/chert/eventstream/redistopic"
 )
 
+// maxConns is how many clients an instance has at most: the others', too, when they have been killed.
+const maxConns = 19000
+
 // instance is the process that serves.
 func instance(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("instance", flag.ContinueOnError)
@@ -46,7 +49,7 @@ func instance(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	srv := &chert.Server{Addr: *addr, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := &chert.Server{Addr: *addr, MaxConns: maxConns, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			feed.ServeHTTP(w, r)
 			return
