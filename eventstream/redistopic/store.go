@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/chert-http/chert/eventstream"
+	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisstream"
 )
 
@@ -115,9 +116,9 @@ func (s *source) Publish(e eventstream.Event) (id string, err error) {
 		fields = append(fields, fieldRetry, strconv.FormatInt(max(e.Retry.Milliseconds(), 1), 10))
 	}
 	switch id, err = s.stream.Add(fields...); err {
-	case redisstream.ErrFull:
+	case backlog.ErrFull:
 		return "", ErrFull
-	case redisstream.ErrClosed:
+	case backlog.ErrClosed:
 		return "", ErrClosed
 	}
 	return id, err

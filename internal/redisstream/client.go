@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisconn"
 	"github.com/redis/go-redis/v9"
 )
@@ -63,7 +64,7 @@ type Client struct {
 	o        Options
 	instance string // random
 	readers  []*reader
-	queue    queue
+	queue    backlog.Queue
 	closing  context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
@@ -74,14 +75,6 @@ type Client struct {
 
 	entries, commands, published, failed, cuts, lost atomic.Uint64
 }
-
-// Errors of Add.
-var (
-	// ErrFull is returned when the queue is full.
-	ErrFull = errors.New("the queue of what waits for Redis is full")
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("it has been closed")
-)
 
 // block is how long a command waits for entries.
 const block = 2 * time.Second
@@ -128,7 +121,13 @@ func Open(rawURL string, o Options) (*Client, error) {
 	for i := range c.o.Shards {
 		c.readers = append(c.readers, newReader(c, i))
 	}
-	c.queue.c = c
+	c.queue = backlog.Queue{Max: o.Queue, Temporary: temporary, Away: func(why error) {
+		if why != nil {
+			c.setAway(1, why)
+		} else {
+			c.setAway(-1, nil)
+		}
+	}, Dropped: c.dropped}
 	return c, nil
 }
 
@@ -142,8 +141,8 @@ func (c *Client) Close() error {
 	for _, r := range c.readers {
 		r.mu.Unlock()
 	}
-	c.queue.close()
 	err := c.redis.Close() // which ends commands that block
+	c.queue.Close()
 	c.running.Wait()
 	return err
 }
@@ -173,7 +172,7 @@ func (c *Client) Instance() string { return c.instance }
 func (c *Client) Stats() Stats {
 	s := Stats{Away: c.away.Load() > 0, Entries: c.entries.Load(), Commands: c.commands.Load(),
 		Published: c.published.Load(), Failed: c.failed.Load(), Cuts: c.cuts.Load(), Lost: c.lost.Load(),
-		Waiting: c.queue.len()}
+		Waiting: c.queue.Len()}
 	for _, r := range c.readers {
 		r.mu.Lock()
 		s.Read += r.reading
@@ -199,6 +198,14 @@ func (c *Client) setAway(change int32, why error) {
 		if c.o.OnBack != nil {
 			c.o.OnBack()
 		}
+	}
+}
+
+// dropped is called when something that has waited will not be written.
+func (c *Client) dropped(why error) {
+	c.failed.Add(1)
+	if why != backlog.ErrFull && why != backlog.ErrClosed {
+		c.o.Logger.Error(c.o.What+": Redis refuses what has waited for it", "error", c.Explain(why))
 	}
 }
 

@@ -8,6 +8,5 @@ package redisstream
 //
 //	client.go   what a process has of a Redis
 //	stream.go   one stream; writes
-//	queue.go    what waits to be written while Redis is away
 //	reader.go   reads
 //	load.go     the beginning of a stream, and what is left of it after a cut

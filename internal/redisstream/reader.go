@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chert-http/chert/internal/backlog"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -33,6 +34,12 @@ type reader struct {
 	looked time.Time // when unwanted streams were looked for
 	bad    int       // how often reading has failed in a row
 }
+
+// How long is waited after reading has failed, about.
+const (
+	firstWait = 20 * time.Millisecond
+	maxWait   = time.Second
+)
 
 // perStream is how many entries of a stream are read at once.
 const perStream = 500
@@ -96,7 +103,7 @@ func (r *reader) run() {
 		if r.bad == 1 {
 			wait = firstWait
 		}
-		if !pause(c.closing, rand.N(wait)+wait/2) {
+		if !backlog.Pause(c.closing, rand.N(wait)+wait/2) {
 			return
 		}
 		wait = min(2*wait, maxWait)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chert-http/chert/internal/backlog"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -119,11 +120,18 @@ const tokenField = "k"
 func (s *Stream) Add(fields ...string) (id string, err error) {
 	c := s.c
 	if c.closing.Err() != nil {
-		return "", ErrClosed
+		return "", backlog.ErrClosed
+	}
+	write := func(maybe bool) error {
+		if maybe {
+			return s.addAgain(fields)
+		}
+		_, err := s.add(fields)
+		return err
 	}
 	if c.o.Queue > 0 {
 		fields = append(fields, tokenField, c.instance+"-"+strconv.FormatUint(c.tokens.Add(1), 36))
-		if queued, err := c.queue.follow(s, fields); queued || err != nil {
+		if queued, err := c.queue.Follow(write); queued || err != nil {
 			return "", err
 		}
 	}
@@ -132,7 +140,7 @@ func (s *Stream) Add(fields ...string) (id string, err error) {
 		return id, nil
 	}
 	if c.o.Queue > 0 && temporary(err) {
-		return "", c.queue.begin(s, fields, err)
+		return "", c.queue.Begin(write, err)
 	}
 	c.failed.Add(1)
 	return "", c.Explain(err)
@@ -158,7 +166,7 @@ func (s *Stream) add(fields []string) (id string, err error) {
 			c.published.Add(1)
 			return id, nil
 		}
-		if !c.moved(ctx, err) || !pause(ctx, 20*time.Millisecond) {
+		if !c.moved(ctx, err) || !backlog.Pause(ctx, 20*time.Millisecond) {
 			return "", err
 		}
 	}
@@ -209,16 +217,4 @@ func temporary(err error) bool {
 	}
 	return hasPrefix(err, "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS",
 		"MISCONF", "OOM", "BUSY")
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

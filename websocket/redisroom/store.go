@@ -10,6 +10,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisstream"
 	"github.com/chert-http/chert/websocket"
 )
@@ -283,9 +284,9 @@ func (s *Store) Stats() Stats {
 // ours returns the package's own error for one of redisstream.
 func ours(err error) error {
 	switch err {
-	case redisstream.ErrFull:
+	case backlog.ErrFull:
 		return ErrFull
-	case redisstream.ErrClosed:
+	case backlog.ErrClosed:
 		return ErrClosed
 	}
 	return err
