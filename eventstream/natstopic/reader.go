@@ -207,7 +207,7 @@ func (r *reader) begin() error {
 	r.added = nil
 	r.mu.Unlock()
 	for i, t := range added {
-		sub, err := r.s.nc.ChanSubscribe(r.s.o.Stream+".live."+r.s.o.Stream+".topic."+t.token, r.live)
+		sub, err := r.s.nc.ChanSubscribe(r.s.o.Stream+".live."+t.token, r.live)
 		if err != nil {
 			r.mu.Lock()
 			r.added = append(added[i:], r.added...)

@@ -309,6 +309,14 @@ func (t *topic) publish(m *nats.Msg) (id string, err error) {
 	s := t.s
 	ctx, cancel := context.WithTimeout(s.closing, s.o.Timeout)
 	defer cancel()
+	epoch := s.epoch.Load()
+	if epoch == 0 { // the first of this process
+		st, err := s.stream(ctx)
+		if err != nil {
+			return "", err
+		}
+		epoch = uint64(st.CachedInfo().Created.UnixMilli())
+	}
 	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	if err != nil {
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
@@ -317,7 +325,7 @@ func (t *topic) publish(m *nats.Msg) (id string, err error) {
 		return "", err
 	}
 	s.published.Add(1)
-	return idOf(s.epoch.Load(), ack.Sequence), nil
+	return idOf(epoch, ack.Sequence), nil
 }
 
 // temporary reports whether an error is one that passes.

@@ -58,9 +58,10 @@ func setup(t *testing.T) *topictest.Setup {
 	fmt.Sscanf(addr[strings.LastIndexByte(addr, ':'):], ":%d", &port)
 	d := door.Open(t, addr)
 	return &topictest.Setup{
-		History: history,
+		History:  history,
+		CutEvery: 500 * time.Millisecond, // a publisher waits for Timeout after each
 		Open: func(t *testing.T, queue int) topictest.Store {
-			return open(t, "nats://"+d.Addr, &Options{Queue: queue, History: history})
+			return open(t, "nats://"+d.Addr, &Options{Queue: queue, History: history, Timeout: time.Second})
 		},
 		Cut:  d.Cut,
 		Away: d.Shut,

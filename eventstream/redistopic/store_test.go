@@ -3,6 +3,7 @@ package redistopic
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/testing/door"
 	"github.com/chert-http/chert/internal/testing/redistest"
@@ -19,7 +20,8 @@ func setup(t *testing.T) *topictest.Setup {
 	srv := redistest.Start(t)
 	d := door.Open(t, srv.Addr)
 	return &topictest.Setup{
-		History: history,
+		History:  history,
+		CutEvery: 50 * time.Millisecond,
 		Open: func(t *testing.T, queue int) topictest.Store {
 			return open(t, "redis://"+d.Addr, &Options{Queue: queue, History: history})
 		},

@@ -361,7 +361,7 @@ func random(t *testing.T, s *Setup) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(s.CutEvery):
 				s.Cut()
 			}
 		}

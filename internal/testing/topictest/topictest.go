@@ -30,6 +30,8 @@ type Setup struct {
 	// Cut ends all connections to it. Away(true) makes it unavailable until Away(false).
 	Cut  func()
 	Away func(bool)
+	// CutEvery is how often Random calls Cut.
+	CutEvery time.Duration
 	// Restart stops it and starts it, without its data if lose is set.
 	Restart func(lose bool)
 	// History is how many events of a topic it keeps; it may keep up to 100 more.
