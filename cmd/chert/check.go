@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
@@ -127,6 +129,10 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 				return explain(cfg, o, stdout)
 			}
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
+			if cfg.Cluster.Store != "" {
+				fmt.Fprintf(stdout, "%s: shared with other instances: %s\n", file, cmp.Or(
+					strings.Join(cfg.Cluster.Shared(), ", "), "nothing"))
+			}
 			if o.against != "" {
 				return compare(pool, up, o.against, stdout, stderr)
 			}

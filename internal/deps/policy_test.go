@@ -162,7 +162,7 @@ var policy = []rule{
 	// golang-jwt issues the tokens of the demo. certmagic, with its log, is for
 	// internal/acme alone; see confined.
 	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/spf13/pflag github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term golang.org/x/crypto/bcrypt " +
-		"github.com/caddyserver/certmagic go.uber.org/zap"},
+		"github.com/caddyserver/certmagic go.uber.org/zap github.com/redis/go-redis/v9"},
 
 	// Tests only.
 	{pkg: "internal/deps"},
