@@ -76,7 +76,8 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 				"--listen :443")
 		}
 		if s.acme != nil && s.acmeFor != o {
-			return fmt.Errorf("the authority, its folder, its store or the first address has changed; restart chert for that")
+			return fmt.Errorf("the authority, its folder, its store or the first address has changed; restart chert " +
+				"for that")
 		}
 		if s.acme == nil {
 			m, err := acme.New(o)

@@ -225,10 +225,12 @@ func (s *redisStorage) Stat(ctx context.Context, name string) (certmagic.KeyInfo
 	return certmagic.KeyInfo{}, err
 }
 
+const ifOwn = `return redis.call('GET', KEYS[1]) == ARGV[1] and `
+
 // A lock is a key that expires. Its owner renews it, and removes it only while it is its own.
 var (
-	renewLock  = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
-	removeLock = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1])`)
+	renewLock  = redis.NewScript(ifOwn + `redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
+	removeLock = redis.NewScript(ifOwn + `redis.call('DEL', KEYS[1])`)
 )
 
 // Lock implements certmagic.Storage.
@@ -272,7 +274,8 @@ func (s *redisStorage) keep(name, token string) {
 			select {
 			case <-t.C:
 				one, cancel := within(ctx)
-				renewLock.Run(one, s.client, []string{locksKey + name}, token, lockTime.Milliseconds()) // or by the next
+				// An error is repaired by the next.
+				renewLock.Run(one, s.client, []string{locksKey + name}, token, lockTime.Milliseconds())
 				cancel()
 			case <-ctx.Done():
 				return

@@ -17,7 +17,8 @@ type Secret string
 // Check reports whether a secret is long enough.
 func Check(s string) error {
 	if len(s) < Least {
-		return fmt.Errorf("it has %d characters; want %d at least, such as those of: openssl rand -base64 33", len(s), Least)
+		return fmt.Errorf("it has %d characters; want %d at least, such as those of: openssl rand -base64 33", len(s),
+			Least)
 	}
 	return nil
 }
