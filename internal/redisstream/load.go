@@ -55,7 +55,7 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 		if n.dropped {
 			base = ""
 		}
-		r.active = append(r.active, s)
+		r.active, r.changed = append(r.active, s), true
 		r.byKey[s.key] = s
 		s.sink.Load(base, n.entries)
 	}

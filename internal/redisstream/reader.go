@@ -29,10 +29,11 @@ type reader struct {
 	signal  chan struct{}
 
 	// The goroutine's.
-	active []*Stream
-	byKey  map[string]*Stream
-	looked time.Time // when unwanted streams were looked for
-	bad    int       // how often reading has failed in a row
+	active  []*Stream
+	changed bool // the streams are others than before
+	byKey   map[string]*Stream
+	looked  time.Time // when unwanted streams were looked for
+	bad     int       // how often reading has failed in a row
 }
 
 // How long is waited after reading has failed, about.
@@ -130,8 +131,7 @@ func (r *reader) session() error {
 	if err := r.resume(conn); err != nil {
 		return err
 	}
-	wakeCursor := "0-0"
-	var args []string
+	command, n := []any(nil), 0 // for n streams
 	for {
 		if err := r.begin(conn); err != nil {
 			return err
@@ -145,30 +145,28 @@ func (r *reader) session() error {
 			}
 		}
 		marked := r.mark()
-		args = args[:0]
-		for _, s := range r.active {
-			args = append(args, s.key)
+		if r.changed || command == nil {
+			command, n, r.changed = r.command(), len(r.active), false
 		}
-		args = append(args, r.wakeup)
-		for _, s := range r.active {
-			args = append(args, s.cursor)
-		}
-		args = append(args, wakeCursor)
-		all, err := r.read(conn, args, r.bad > 0)
+		all, err := r.read(conn, command, r.bad > 0)
 		if err != nil {
 			r.unmark(marked)
 			return err
 		}
 		r.works()
+		cursors := command[len(command)-n-1:] // of the streams in order, and of wakeup
 		for i := range all {
 			one := &all[i]
-			n := len(one.Messages)
-			if s := r.byKey[one.Stream]; s != nil && n > 0 {
-				s.cursor = one.Messages[n-1].ID
-				c.entries.Add(uint64(n))
+			if len(one.Messages) == 0 {
+				continue
+			}
+			last := one.Messages[len(one.Messages)-1].ID
+			if s := r.byKey[one.Stream]; s != nil {
+				s.cursor, cursors[s.index] = last, last
+				c.entries.Add(uint64(len(one.Messages)))
 				s.sink.Append(one.Messages)
-			} else if n > 0 && one.Stream == r.wakeup {
-				wakeCursor = one.Messages[n-1].ID
+			} else if one.Stream == r.wakeup {
+				cursors[n] = last
 			}
 		}
 		r.caughtUp(marked, all)
@@ -176,8 +174,27 @@ func (r *reader) session() error {
 	}
 }
 
-// read is one command, which does not block if soon.
-func (r *reader) read(conn *redis.Conn, args []string, soon bool) ([]redis.XStream, error) {
+// blockAt is where in a command the time is for which it blocks.
+const blockAt = 4
+
+// command returns the arguments of the command that reads all streams. It is used again, with
+// other cursors, until there are others: there may be thousands.
+func (r *reader) command() []any {
+	args := make([]any, 0, 2*len(r.active)+8)
+	args = append(args, "xread", "count", perStream, "block", 0, "streams")
+	for i, s := range r.active {
+		s.index = i
+		args = append(args, s.key)
+	}
+	args = append(args, r.wakeup)
+	for _, s := range r.active {
+		args = append(args, s.cursor)
+	}
+	return append(args, "0-0")
+}
+
+// read sends the command, which does not block if soon.
+func (r *reader) read(conn *redis.Conn, command []any, soon bool) ([]redis.XStream, error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, block+patience)
 	defer cancel()
 	wait := block
@@ -188,7 +205,10 @@ func (r *reader) read(conn *redis.Conn, args []string, soon bool) ([]redis.XStre
 		r.asleep = true
 	}
 	r.mu.Unlock()
-	all, err := conn.XRead(ctx, &redis.XReadArgs{Streams: args, Count: perStream, Block: wait}).Result()
+	command[blockAt] = wait.Milliseconds()
+	cmd := redis.NewXStreamSliceCmd(ctx, command...)
+	conn.Process(ctx, cmd) // the error is the command's
+	all, err := cmd.Result()
 	r.mu.Lock()
 	r.asleep, r.waking = false, false
 	r.mu.Unlock()
@@ -255,6 +275,7 @@ func (r *reader) look() {
 			continue
 		}
 		delete(r.byKey, s.key)
+		r.changed = true
 		r.mu.Lock()
 		if s.wanted = s.again; s.again {
 			r.added = append(r.added, s)

@@ -35,11 +35,13 @@ type Sink interface {
 
 // A Stream is one of Redis. Its methods are safe for concurrent use.
 type Stream struct {
-	c      *Client
-	r      *reader
-	key    string
-	sink   Sink
-	cursor string // of the last entry that was read; the reader's
+	c    *Client
+	r    *reader
+	key  string
+	sink Sink
+	// The reader's: the ID of the last entry that was read, and the place in reader.active.
+	cursor string
+	index  int
 
 	// Guarded by r.mu.
 	wanted bool // by the reader, or soon
