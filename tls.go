@@ -20,7 +20,7 @@ import (
 
 // ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
 func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	addr := s.Addr

@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		{"more", site + "[[site]]\nhosts = 'a'\nroot = '.'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
 			"FILE: ok, 2 sites and 1 redirect\n"},
 		{"errors", "listen = ['8O80']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
-			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port or unix:/path
+			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port, unix:/path or fd:NAME
 FILE:5:7: spa: there is no file "no.html" in "DIR/www"
 FILE:7:9: "[a" is not a valid pattern
 FILE:8:12: the field "Content-Length" cannot be set

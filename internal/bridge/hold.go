@@ -81,10 +81,8 @@ func (h *held) Late(time.Duration)    {}
 func (h *held) PeerGone(reset bool)   {}
 
 func (h *held) Drain(int64) conn.Next {
-	select {
-	case <-h.c.Stopping:
+	if h.c.Ending() {
 		h.source.Stop()
-	default:
 	}
 	return conn.More
 }
@@ -126,7 +124,7 @@ func (h *held) answer(p []byte) {
 		if h.unread {
 			return conn.Linger
 		}
-		if h.last || !h.c.KeepAlives() {
+		if h.last || !h.c.KeepsIdle() {
 			return conn.Close
 		}
 		h.source.Closed()

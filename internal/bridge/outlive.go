@@ -106,10 +106,8 @@ func (l *lasting) Writable() conn.Next {
 }
 
 func (l *lasting) Drain(int64) conn.Next {
-	select {
-	case <-l.c.Stopping:
+	if l.c.Ending() {
 		l.source.Stop()
-	default:
 	}
 	return conn.More
 }

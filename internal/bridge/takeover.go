@@ -195,12 +195,10 @@ func (t *taken) Writable() conn.Next {
 // Drain implements conn.Session. A connection that was taken over is not idle in the
 // sense of HTTP, so only the server's end concerns it.
 func (t *taken) Drain(int64) conn.Next {
-	select {
-	case <-t.c.Stopping:
+	if t.c.Ending() {
 		return nexts[t.s.Stop()]
-	default:
-		return conn.More
 	}
+	return conn.More
 }
 
 // Since implements conn.Session. A connection that was taken over does not give way.

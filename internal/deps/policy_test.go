@@ -40,6 +40,9 @@ var policy = []rule{
 	// Where goroutines let a simulation choose which of them goes on.
 	{pkg: "internal/sched"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
+	// The service manager, and the process that takes this one's place.
+	{pkg: "internal/systemd", may: "internal/sys"},
+	{pkg: "internal/successor", may: "internal/sys internal/systemd"},
 	// What a server counts: as its users see it, and where it is counted.
 	{pkg: "stats"},
 	{pkg: "internal/tally", may: "stats"},
@@ -94,7 +97,7 @@ var policy = []rule{
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/timer internal/testhook internal/tally stats internal/sched"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
@@ -137,7 +140,7 @@ var policy = []rule{
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
-	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/sys internal/view"},
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/peer internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// Topics and rooms that processes share, for programs that import these packages.

@@ -371,7 +371,7 @@ func (s *Session) settle(next conn.Next) conn.Next {
 	}
 	if next == conn.More {
 		s.SetState(http.StateIdle)
-		if !s.KeepAlives() {
+		if !s.KeepsIdle() {
 			next = conn.Close
 		}
 	}

@@ -123,9 +123,7 @@ var errAborted = errors.New("http2: the server has reset the stream")
 
 // stopLasting calls the sources because the server shuts down.
 func (s *Session) stopLasting() {
-	select {
-	case <-s.Stopping:
-	default:
+	if !s.Ending() {
 		return
 	}
 	var all []*lasting
