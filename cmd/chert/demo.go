@@ -59,8 +59,8 @@ func newDemoCmd() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.add(cmd)
-	addBool(cmd, &o.cluster, "cluster", "", "run three instances that share the feed and the chat through a Redis; the page "+
-		"/cluster\nshows them. It starts a redis-server")
+	addBool(cmd, &o.cluster, "cluster", "", "run three instances that share the feed and the chat through a Redis; "+
+		"the page /cluster\nshows them. It starts a redis-server")
 	cmd.Flags().Var(&o.store, "store", "with --cluster: the Redis to use instead: redis://HOST:PORT/DB")
 	mustComplete(cmd, "store", cobra.NoFileCompletions)
 	// The commands are for the address of --listen, so that they can be pasted

@@ -69,8 +69,8 @@ func startCluster(url string, first demo.At, logger *slog.Logger) (c *demoCluste
 func (c *demoCluster) startRedis() error {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		return errors.New("--cluster starts a redis-server, and none is installed; install the package redis-server, or " +
-			"name a Redis with --store")
+		return errors.New("--cluster starts a redis-server, and none is installed; install the package redis-server, " +
+			"or name a Redis with --store")
 	}
 	if c.dir, err = os.MkdirTemp("", "chert-demo"); err != nil {
 		return err
@@ -95,7 +95,8 @@ const redisWait = 10 * time.Second
 
 // share makes what an instance shares with others part of its options.
 func (c *demoCluster) share(o *demo.Options) error {
-	topics, err := redistopic.OpenURL(c.url, &redistopic.Options{Prefix: "chert:demo:topic:", History: 100, Logger: c.logger})
+	topics, err := redistopic.OpenURL(c.url,
+		&redistopic.Options{Prefix: "chert:demo:topic:", History: 100, Logger: c.logger})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/internal/backlog"
+	"github.com/chert-http/chert/stats"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -400,27 +401,12 @@ func (t *topic) Wanted() { t.s.r.want(t) }
 // Ahead implements eventstream.Source.
 func (t *topic) Ahead() { t.s.r.isAhead(t) }
 
-// Stats are counted since the Store was opened.
-type Stats struct {
-	// Away is whether NATS does not respond.
-	Away bool
-	// Topics is how many are being read, and Read how many events of them have been.
-	Topics int
-	Read   uint64
-	// Published is how many events have been stored, Failed how many not, or of which that is
-	// not known, and Waiting how many are in the queue.
-	Published, Failed uint64
-	Waiting           int
-	// Cuts is how many connections have ended, and Gaps how often a topic has been found to lack
-	// its newest event: all its clients have got TopicOptions.Gap.
-	Cuts, Gaps uint64
-}
-
-// Stats returns what has been counted.
-func (s *Store) Stats() Stats {
+// Stats returns what has been counted since the Store was opened, for metrics.
+func (s *Store) Stats() stats.Store {
 	s.r.mu.Lock()
 	topics := s.r.reading
 	s.r.mu.Unlock()
-	return Stats{Away: s.away.Load() > 0, Topics: topics, Read: s.read.Load(), Published: s.published.Load(),
-		Failed: s.failed.Load(), Waiting: s.queue.Len(), Cuts: s.cuts.Load(), Gaps: s.gaps.Load()}
+	return stats.Store{Name: "topics", Away: s.away.Load() > 0, Streams: topics, Read: s.read.Load(),
+		Published: s.published.Load(), Failed: s.failed.Load(), Waiting: s.queue.Len(), Cuts: s.cuts.Load(),
+		Gaps: s.gaps.Load()}
 }

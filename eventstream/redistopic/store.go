@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisstream"
+	"github.com/chert-http/chert/stats"
 )
 
 // A Store makes topics that are shared through Redis. Its methods are safe for concurrent use.
@@ -172,26 +173,9 @@ func event(e *redisstream.Entry) eventstream.Event {
 	return out
 }
 
-// Stats are counted since the Store was opened.
-type Stats struct {
-	// Away is whether Redis does not respond.
-	Away bool
-	// Topics is how many are being read.
-	Topics int
-	// Read is how many events have been read, and Commands by how many commands.
-	Read, Commands uint64
-	// Published is how many events have been stored, Failed how many not, or of which that is
-	// not known, and Waiting how many are in the queue.
-	Published, Failed uint64
-	Waiting           int
-	// Cuts is how many connections that read have ended, and Gaps how often a topic has been
-	// found to lack its newest event: all its clients have got TopicOptions.Gap.
-	Cuts, Gaps uint64
-}
-
-// Stats returns what has been counted.
-func (s *Store) Stats() Stats {
-	c := s.streams.Stats()
-	return Stats{Away: c.Away, Topics: c.Read, Read: c.Entries, Commands: c.Commands, Published: c.Published,
-		Failed: c.Failed, Waiting: c.Waiting, Cuts: c.Cuts, Gaps: c.Lost}
+// Stats returns what has been counted since the Store was opened, for metrics.
+func (s *Store) Stats() stats.Store {
+	counted := s.streams.Stats()
+	counted.Name = "topics"
+	return counted
 }

@@ -135,7 +135,7 @@ var policy = []rule{
 	// Redis by its URL, and its streams, for packages that keep something there.
 	{pkg: "internal/redisconn", other: "github.com/redis/go-redis/v9"},
 	{pkg: "internal/backlog"},
-	{pkg: "internal/redisstream", may: "internal/redisconn internal/backlog", other: "github.com/redis/go-redis/v9"},
+	{pkg: "internal/redisstream", may: "internal/redisconn internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit internal/redisconn", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
@@ -144,7 +144,7 @@ var policy = []rule{
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// Topics and rooms that processes share, for programs that import these packages.
-	{pkg: "eventstream/redistopic", may: "eventstream internal/redisstream internal/backlog"},
+	{pkg: "eventstream/redistopic", may: "eventstream internal/redisstream internal/backlog stats"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server. Of proxy it knows the status, which is a value.
 	{pkg: "internal/interval", may: "stats"},
@@ -152,7 +152,7 @@ var policy = []rule{
 	// timer for how waits are spread.
 	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
-	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog", other: "github.com/redis/go-redis/v9"},
+	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 
 	// Of the server it knows what it has counted, and no more; of a proxy too.
 	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisconn"
+	"github.com/chert-http/chert/stats"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -43,19 +44,6 @@ type Options struct {
 	OnBack func()
 }
 
-// Stats are counted since a Client was opened.
-type Stats struct {
-	Away      bool   // Redis does not respond
-	Read      int    // streams that are being read
-	Entries   uint64 // that were read
-	Commands  uint64 // that read
-	Published uint64 // entries that were written
-	Failed    uint64 // entries that were not, or of which that is not known
-	Waiting   int    // entries that wait to be written
-	Cuts      uint64 // connections of readers that have ended
-	Lost      uint64 // streams of which Redis had lost the newest entry, or dropped it before it was read
-}
-
 // A Client is what a process has of a Redis. Its methods are safe for concurrent use.
 type Client struct {
 	redis    redis.UniversalClient
@@ -73,7 +61,7 @@ type Client struct {
 	lookEvery time.Duration
 	away      atomic.Int32 // how many readers cannot read, and 1 more for the queue
 
-	entries, commands, published, failed, cuts, lost atomic.Uint64
+	entries, published, failed, cuts, lost atomic.Uint64
 }
 
 // block is how long a command waits for entries.
@@ -169,13 +157,12 @@ func (c *Client) Redis() redis.UniversalClient { return c.redis }
 func (c *Client) Instance() string { return c.instance }
 
 // Stats returns what has been counted.
-func (c *Client) Stats() Stats {
-	s := Stats{Away: c.away.Load() > 0, Entries: c.entries.Load(), Commands: c.commands.Load(),
-		Published: c.published.Load(), Failed: c.failed.Load(), Cuts: c.cuts.Load(), Lost: c.lost.Load(),
-		Waiting: c.queue.Len()}
+func (c *Client) Stats() stats.Store {
+	s := stats.Store{Away: c.away.Load() > 0, Read: c.entries.Load(), Published: c.published.Load(),
+		Failed: c.failed.Load(), Waiting: c.queue.Len(), Cuts: c.cuts.Load(), Gaps: c.lost.Load()}
 	for _, r := range c.readers {
 		r.mu.Lock()
-		s.Read += r.reading
+		s.Streams += r.reading
 		r.mu.Unlock()
 	}
 	return s

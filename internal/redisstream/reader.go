@@ -212,7 +212,6 @@ func (r *reader) read(conn *redis.Conn, command []any, soon bool) ([]redis.XStre
 	r.mu.Lock()
 	r.asleep, r.waking = false, false
 	r.mu.Unlock()
-	r.c.commands.Add(1)
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}

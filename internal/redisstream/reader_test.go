@@ -91,7 +91,7 @@ func TestUnload(t *testing.T) {
 	l.mu.Unlock()
 	servertest.Eventually(t, "one stream to be read", func() bool {
 		put(t, o, "x") // ends the command
-		return c.Stats().Read == 1
+		return c.Stats().Streams == 1
 	})
 	put(t, s, "3")
 	l.has(t, "load 1", "append 2")
@@ -113,14 +113,14 @@ func TestManyStreams(t *testing.T) {
 		streams = append(streams, c.Stream(fmt.Sprint(i), logs[i]))
 		streams[i].Wanted()
 	}
-	servertest.Eventually(t, "all to be read", func() bool { return c.Stats().Read == len(streams) })
+	servertest.Eventually(t, "all to be read", func() bool { return c.Stats().Streams == len(streams) })
 	for _, s := range streams {
 		put(t, s, "1")
 	}
 	for _, l := range logs {
 		l.has(t, "append 1")
 	}
-	if s := c.Stats(); s.Entries != uint64(len(streams)) || s.Published != uint64(len(streams)) {
+	if s := c.Stats(); s.Read != uint64(len(streams)) || s.Published != uint64(len(streams)) {
 		t.Errorf("%+v", s)
 	}
 }

@@ -161,7 +161,7 @@ func TestRoom(t *testing.T) {
 // loaded waits until a process reads some rooms.
 func loaded(i *instance, n int) {
 	i.t.Helper()
-	servertest.Eventually(i.t, "rooms to be read", func() bool { return i.Stats().Rooms == n })
+	servertest.Eventually(i.t, "rooms to be read", func() bool { return i.Stats().Streams == n })
 }
 
 // With a history a client gets what it has missed, on any process.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/internal/backlog"
 	"github.com/chert-http/chert/internal/redisstream"
+	"github.com/chert-http/chert/stats"
 	"github.com/chert-http/chert/websocket"
 )
 
@@ -257,28 +258,11 @@ func (i *inbox) Current() {}
 // Unload implements redisstream.Sink.
 func (i *inbox) Unload() bool { return false }
 
-// Stats are counted since the Store was opened.
-type Stats struct {
-	// Away is whether Redis does not respond.
-	Away bool
-	// Rooms is how many streams are being read: rooms, and one for messages to users.
-	Rooms int
-	// Read is how many messages have been read, and Commands by how many commands.
-	Read, Commands uint64
-	// Published is how many messages have been stored, Failed how many not, or of which that
-	// is not known, and Waiting how many are in the queue.
-	Published, Failed uint64
-	Waiting           int
-	// Cuts is how many connections that read have ended, and Gaps how often a room has been
-	// found to lack its newest message.
-	Cuts, Gaps uint64
-}
-
-// Stats returns what has been counted.
-func (s *Store) Stats() Stats {
-	c := s.streams.Stats()
-	return Stats{Away: c.Away, Rooms: c.Read, Read: c.Entries, Commands: c.Commands, Published: c.Published,
-		Failed: c.Failed, Waiting: c.Waiting, Cuts: c.Cuts, Gaps: c.Lost}
+// Stats returns what has been counted since the Store was opened, for metrics.
+func (s *Store) Stats() stats.Store {
+	counted := s.streams.Stats()
+	counted.Name = "rooms"
+	return counted
 }
 
 // ours returns the package's own error for one of redisstream.

@@ -50,7 +50,8 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[cluster]", "[defaults]", "[[site]]", "[[site.route]]",
+	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[cluster]", "[defaults]", "[[site]]",
+	"[[site.route]]",
 	"[upstream.NAME]", "[upstream.NAME.check]", "[upstream.NAME.health]",
 	"[site.basic_auth]", "[site.jwt]", "[site.forward_auth]",
 	"[site.errors]", "[site.log]", "[defaults.limits]", "[site.limits]",
