@@ -42,7 +42,8 @@ func (o *Options) defaults() (redisstream.Options, eventstream.TopicOptions) {
 	if o == nil {
 		o = new(Options)
 	}
-	d := redisstream.Options{Prefix: o.Prefix, What: "event streams", Shards: o.Shards, MaxLen: o.History,
+	d := redisstream.Options{Package: "redistopic", Prefix: o.Prefix, What: "event streams",
+		Shards: o.Shards, MaxLen: o.History,
 		Expire: o.Expire, Timeout: o.Timeout, Queue: max(o.Queue, 0), Logger: o.Logger}
 	if d.Prefix == "" {
 		d.Prefix = "chert:topic:"

@@ -47,7 +47,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	}
 	c, err := redisstream.Open(rawURL, opt)
 	if err != nil {
-		return nil, fmt.Errorf("redistopic: %w", err)
+		return nil, err
 	}
 	return &Store{streams: c, o: topics, topics: make(map[string]weak.Pointer[eventstream.Topic])}, nil
 }

@@ -25,6 +25,8 @@ import (
 type Options struct {
 	// Prefix begins the name of every key. It is printable ASCII without spaces and braces.
 	Prefix string
+	// Package is the name of the user's package, in errors of Open.
+	Package string
 	// What the client is for, in the log: "event streams".
 	What string
 	// Shards is over how many hash slots of a Cluster the streams are spread, and how many
@@ -74,20 +76,21 @@ const patience = 5 * time.Second
 func Open(rawURL string, o Options) (*Client, error) {
 	for _, b := range []byte(o.Prefix) {
 		if b <= ' ' || b >= 0x7f || b == '{' || b == '}' {
-			return nil, fmt.Errorf("Prefix %q: spaces, braces and what is not ASCII cannot be in it", o.Prefix)
+			return nil, fmt.Errorf("%s: Prefix %q: spaces, braces and what is not ASCII cannot be in it", o.Package,
+				o.Prefix)
 		}
 	}
 	switch {
 	case o.Shards < 0 || o.Shards > 1024:
-		return nil, fmt.Errorf("Shards %d: want 1 to 1024", o.Shards)
+		return nil, fmt.Errorf("%s: Shards %d: want 1 to 1024", o.Package, o.Shards)
 	case o.Timeout < time.Millisecond:
-		return nil, fmt.Errorf("Timeout %v: want 1 ms at least", o.Timeout)
+		return nil, fmt.Errorf("%s: Timeout %v: want 1 ms at least", o.Package, o.Timeout)
 	case o.Expire > 0 && o.Expire < time.Second:
-		return nil, fmt.Errorf("Expire %v: want 1 s at least", o.Expire)
+		return nil, fmt.Errorf("%s: Expire %v: want 1 s at least", o.Package, o.Expire)
 	}
 	client, where, err := redisconn.Open(rawURL, patience)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", o.Package, err)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

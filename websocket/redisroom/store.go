@@ -92,7 +92,8 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	}
 	s := &Store{o: *o, rooms: make(map[string]weak.Pointer[Room]), users: make(map[string]*websocket.Room)}
 	s.o.History = max(o.History, 0)
-	d := redisstream.Options{Prefix: o.Prefix, What: "rooms", Shards: o.Shards, MaxLen: max(o.History, least),
+	d := redisstream.Options{Package: "redisroom", Prefix: o.Prefix, What: "rooms",
+		Shards: o.Shards, MaxLen: max(o.History, least),
 		Expire: o.Expire, Timeout: o.Timeout, Queue: max(o.Queue, 0), Logger: o.Logger,
 		OnBack: func() { s.presence.soon() }}
 	if d.Prefix == "" {
@@ -106,7 +107,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	}
 	c, err := redisstream.Open(rawURL, d)
 	if err != nil {
-		return nil, fmt.Errorf("redisroom: %w", err)
+		return nil, err
 	}
 	s.streams, s.presence = c, newPresence(c, d.Prefix)
 	return s, nil
