@@ -27,6 +27,8 @@
 //
 // A [Poll] is a request that waits for one answer in the same way.
 //
+// Packages redistopic and natstopic have topics that several processes share.
+//
 // # Browsers
 //
 // An EventSource connects again by itself when a stream ends or fails, after the time

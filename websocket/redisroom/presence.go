@@ -39,6 +39,7 @@ type presence struct {
 	have   map[string]map[string]int // how often a member is in a set
 	dirty  map[entry]bool            // what Redis is to be told
 	began  bool
+	lost   bool // Redis has been away, and may have lost what it was told
 	signal chan struct{}
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -93,6 +94,23 @@ func (p *presence) soon() {
 	}
 }
 
+// back is called when Redis responds again.
+func (p *presence) back() {
+	p.mu.Lock()
+	p.lost = true
+	p.mu.Unlock()
+	p.soon()
+}
+
+// wasAway reports whether back has been called since.
+func (p *presence) wasAway() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.lost
+	p.lost = false
+	return was
+}
+
 // run tells Redis.
 func (p *presence) run() {
 	tick := time.NewTicker(beat)
@@ -106,6 +124,9 @@ func (p *presence) run() {
 		}
 		select {
 		case <-p.signal:
+			if p.wasAway() {
+				p.beat()
+			}
 		case <-tick.C:
 			p.beat()
 		case <-p.ctx.Done():

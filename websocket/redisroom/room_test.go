@@ -195,6 +195,9 @@ func TestRoomHistory(t *testing.T) {
 	for n := range 20 {
 		a.say("lobby", fmt.Sprint(n))
 	}
+	for n := range 20 {
+		c2.wants(fmt.Sprint(n)) // now b has read them
+	}
 	old := b.client("room=lobby&after=" + c.last)
 	old.wants("gap")
 	for n := 10; n < 20; n++ {

@@ -95,7 +95,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	d := redisstream.Options{Package: "redisroom", Prefix: o.Prefix, What: "rooms",
 		Shards: o.Shards, MaxLen: max(o.History, least),
 		Expire: o.Expire, Timeout: o.Timeout, Queue: max(o.Queue, 0), Logger: o.Logger,
-		OnBack: func() { s.presence.soon() }}
+		OnBack: func() { s.presence.back() }}
 	if d.Prefix == "" {
 		d.Prefix = "chert:room:"
 	}
