@@ -22,9 +22,6 @@ func TestCheckCluster(t *testing.T) {
 	limited := "[rate_limit]\nlimit = \"100/s\"\n"
 	store := "store = \"redis://127.0.0.1:6379/0\"\n"
 	long := "secret = \"" + clusterSecret + "\"\n"
-	if err := os.WriteFile(filepath.Join(dir, ".secret"), []byte(clusterSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct{ why, text, want string }{
 		{"nothing but a store", "[cluster]\n" + store + site, "shared with other instances: nothing\n"},
 		{"limits", "[cluster]\n" + store + limited + site, "instances: rate limits\n"},
@@ -32,7 +29,6 @@ func TestCheckCluster(t *testing.T) {
 		{"a store of their own", "[cluster]\n" + store + limited + "store = \"redis://127.0.0.1:1\"\n" + site, "instances: nothing\n"},
 		{"options of limits", "[cluster]\n" + store + limited + "failure = \"open\"\n" + site, "instances: rate limits\n"},
 		{"TLS", "[cluster]\n" + store + long + site + "tls_self = true\n", "instances: TLS sessions\n"},
-		{"a file", "[cluster]\n" + store + "secret_file = \".secret\"\n" + site + "tls_self = true\n", "instances: TLS sessions\n"},
 		{"ACME", "[cluster]\n" + store + long + strings.Replace(site, "*", "a.example.com", 1) + "tls_auto = true\n",
 			"instances: certificates by ACME, TLS sessions\n"},
 		{"no store", "[cluster]\n" + site, "[cluster] has no store"},
@@ -40,13 +36,10 @@ func TestCheckCluster(t *testing.T) {
 		{"no secret", "[cluster]\n" + store + site + "tls_self = true\n", "[cluster] has no secret"},
 		{"none that is needed", "[cluster]\n" + store + "tickets = false\n" + site + "tls_self = true\n", "instances: nothing\n"},
 		{"a short secret", "[cluster]\n" + store + "secret = \"sesame\"\n" + site, "the secret: it has 6 characters"},
-		{"two secrets", "[cluster]\n" + store + long + "secret_file = \".secret\"\n" + site, "contradict each other"},
-		{"no such file", "[cluster]\n" + store + "secret_file = \"none\"\n" + site, "secret_file: no such file"},
 		{"a misspelt key", "[cluster]\n" + store + "ticket = false\n" + site, "ticket"},
 	} {
 		file := filepath.Join(t.TempDir(), "c.toml")
 		text := strings.ReplaceAll(tt.text, "root = \".\"", "root = \""+dir+"\"")
-		text = strings.ReplaceAll(text, "\".secret\"", "\""+filepath.Join(dir, ".secret")+"\"")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,10 @@
 package natstopic
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -21,20 +23,30 @@ func startServer(t *testing.T, port int, dir string) *server.Server {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true,
-		NoSigs: true})
+	srv, err := newServer(port, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { stop(srv) })
+	return srv
+}
+
+func newServer(port int, dir string) (*server.Server, error) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true,
+		NoSigs: true})
+	if err != nil {
+		return nil, err
+	}
 	srv.Start()
 	if !srv.ReadyForConnections(time.Minute) {
-		t.Fatal("nats-server does not start")
+		return nil, errors.New("nats-server does not start")
 	}
-	t.Cleanup(func() {
-		srv.Shutdown()
-		srv.WaitForShutdown()
-	})
-	return srv
+	return srv, nil
+}
+
+func stop(srv *server.Server) {
+	srv.Shutdown()
+	srv.WaitForShutdown()
 }
 
 func open(t *testing.T, url string, o *Options) *Store {
@@ -54,8 +66,7 @@ func setup(t *testing.T) *topictest.Setup {
 	dir := t.TempDir()
 	srv := startServer(t, 0, dir)
 	addr := srv.Addr().String()
-	var port int
-	fmt.Sscanf(addr[strings.LastIndexByte(addr, ':'):], ":%d", &port)
+	port := portOf(srv)
 	d := door.Open(t, addr)
 	return &topictest.Setup{
 		History:  history,
@@ -66,14 +77,46 @@ func setup(t *testing.T) *topictest.Setup {
 		Cut:  d.Cut,
 		Away: d.Shut,
 		Restart: func(lose bool) {
-			srv.Shutdown()
-			srv.WaitForShutdown()
+			stop(srv)
 			if lose {
 				dir = t.TempDir()
 			}
 			srv = startServer(t, port, dir)
 		},
 	}
+}
+
+func portOf(srv *server.Server) int { return srv.Addr().(*net.TCPAddr).Port }
+
+// Clients move at random while the server is restarted: nothing that was stored is lost.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv, err := newServer(server.RANDOM_PORT, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portOf(srv)
+	t.Cleanup(func() { stop(srv) })
+	restarts := 0
+	topictest.Random(t, &topictest.Setup{
+		History: history,
+		Open: func(t *testing.T, queue int) topictest.Store {
+			return open(t, fmt.Sprint("nats://127.0.0.1:", port), &Options{Queue: queue, History: history, Timeout: time.Second})
+		},
+		CutEvery: time.Second,
+		Cut: func() {
+			stop(srv)
+			next, err := newServer(port, dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			srv = next
+			restarts++
+		},
+	})
+	t.Log(restarts, " restarts")
 }
 
 func TestSuite(t *testing.T) { topictest.Run(t, setup) }

@@ -29,7 +29,7 @@ func Run(t *testing.T, setup func(t *testing.T) *Setup) {
 		{"Lost", lost},
 		{"Idle", idle},
 		{"OwnID", ownID},
-		{"Random", random},
+		{"Random", Random},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -310,9 +310,9 @@ func ownID(t *testing.T, s *Setup) {
 	}
 }
 
-// Clients move between processes at random while connections are cut: each gets all events once
-// and in order.
-func random(t *testing.T, s *Setup) {
+// Random has clients move between processes at random while connections are cut: each gets all
+// events once and in order.
+func Random(t *testing.T, s *Setup) {
 	const count, topics = 400, 3
 	var instances []*Instance
 	for range 3 {

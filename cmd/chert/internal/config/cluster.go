@@ -1,8 +1,6 @@
 package config
 
 import (
-	"strings"
-
 	"github.com/chert-http/chert/cmd/chert/internal/derive"
 )
 
@@ -26,27 +24,11 @@ func (l *loader) cluster(t *table) (c Cluster) {
 	} else if t.m["store"] == nil {
 		l.errorf(t.spot.key, `[cluster] has no store; want store = "redis://HOST:PORT/DB"`)
 	}
-	text, at, inText := t.str("secret")
-	file, fileAt, inFile := t.str("secret_file")
-	switch {
-	case inText && inFile:
-		l.errorf(fileAt, "secret and secret_file contradict each other; leave one out")
-	case inFile:
-		at = fileAt
-		name := l.path(file)
-		l.secret("the secret", name, fileAt)
-		data, err := readPart(name)
-		if err != nil {
-			l.errorf(fileAt, "secret_file: %v", err)
-			break
-		}
-		text = strings.TrimSpace(string(data))
-	}
-	if inText || inFile && text != "" {
-		if err := derive.Check(text); err != nil {
+	if s, at, ok := t.str("secret"); ok {
+		if err := derive.Check(s); err != nil {
 			l.errorf(at, "the secret: %v", err)
 		}
-		c.Secret = derive.Secret(text)
+		c.Secret = derive.Secret(s)
 	}
 	t.boolean("limits", &c.Limits)
 	t.boolean("certificates", &c.Certificates)
@@ -71,7 +53,7 @@ func (l *loader) share(t *table, cfg *Config) {
 	c.Certificates, c.Tickets = c.Certificates && auto, c.Tickets && tls
 	if c.Secret == "" && (c.Certificates || c.Tickets) {
 		l.errorf(t.spot.child("cluster").key, "[cluster] has no secret, from which the keys of TLS are derived; want "+
-			`secret = "${CHERT_SECRET}" or secret_file, or certificates = false and tickets = false`)
+			`secret = "${CHERT_SECRET}", or certificates = false and tickets = false`)
 	}
 	switch rates := cfg.RateLimit.Rates != nil || cfg.siteRates(); {
 	case cfg.RateLimit.Store != "" || !rates:
