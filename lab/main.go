@@ -9,7 +9,7 @@
 //	go run . spread
 //	go run . sim --for 10m --model h2
 //	go run . experiment stages
-//	go run . plot plain ../docs/measurements/2026-11-21.md plots
+//	go run . plot plain record/measurements/2026-11-21.md plots
 package main
 
 import (
@@ -104,7 +104,7 @@ func list(w io.Writer) {
        go run . sizes                  (lines, methods, fields and places of recover in chert's source)
        go run . spread [flags]         (limits by address at instances behind a balancer that hashes)
        go run . sim [flags]            (chert on a simulated kernel, with a seed for each run; see docs/testing.md)
-       go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
+       go run . experiment NAME|all    (repeats what others have published, and writes record/experiments)
 
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others

@@ -112,8 +112,10 @@ func TestExampleConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	inPage, inExample := make(map[string]bool), make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
-		inPage[m[1]] = true
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\|").FindAllStringSubmatch(string(page), -1) {
+		for key := range strings.SplitSeq(row[1], ", ") {
+			inPage[strings.Trim(key, "`")] = true
+		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+) =`).FindAllStringSubmatch(all, -1) {
 		inExample[m[1]] = true

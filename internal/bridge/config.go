@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -58,7 +59,7 @@ type Config struct {
 	// its media type; no body means the server's own.
 	RefusalPage func(status int) (mediaType string, body []byte)
 	// Slots bounds how many handlers run at once; nil means no bound.
-	Slots *conn.Semaphore
+	Slots *loop.Semaphore
 	// DrainFor bounds how long the unread rest of a body is drained.
 	DrainFor time.Duration
 	// Shared is for connections on loops.

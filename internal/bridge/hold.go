@@ -117,7 +117,7 @@ func (h *held) answer(p []byte) {
 			return Failure(err)
 		}
 		if h.Given(len(p)); h.c.waits() {
-			h.c.Link.Follow(h)
+			h.c.Link.Out().Follow(h)
 		} else {
 			h.Over(h.c, 0, true)
 		}

@@ -29,6 +29,8 @@ var policy = []rule{
 	{pkg: "internal/window"},
 	{pkg: "internal/reason"},
 	{pkg: "internal/health", may: "internal/reason internal/window"},
+	// What connections and protocols have agreed on, on any server.
+	{pkg: "internal/link"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
 	// Which server of an upstream gets a request; without sockets and clocks.
@@ -56,14 +58,14 @@ var policy = []rule{
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
-	{pkg: "internal/takeover", may: "internal/outbox"},
+	{pkg: "internal/takeover", may: "internal/link internal/outbox"},
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
 	// A kernel in memory, for tests of the whole server in test/sim.
 	{pkg: "internal/sim", may: "internal/sys internal/poll internal/sched"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally internal/sched"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
+	{pkg: "internal/conn", may: "internal/link internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/peer internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
 
 	// Connections that belong to user code, and wait without a goroutine.
@@ -76,7 +78,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
+	{pkg: "internal/bridge", may: "internal/link direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
 	{pkg: "internal/retry", may: "internal/reason internal/window"},
 	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
@@ -150,7 +152,7 @@ var policy = []rule{
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/link internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 
@@ -177,7 +179,7 @@ var policy = []rule{
 	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
 	{pkg: "internal/testing/door"},
 	{pkg: "internal/outbox/outboxtest", may: "internal/outbox"},
-	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/outbox/outboxtest internal/testing/servertest"},
+	{pkg: "internal/conn/conntest", may: "internal/conn internal/exec internal/loop internal/buf internal/sys internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},

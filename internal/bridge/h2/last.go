@@ -117,7 +117,7 @@ func (l *lasting) settledLocked() {
 }
 
 // RemoteAddr implements takeover.Stream.
-func (l *lasting) RemoteAddr() net.Addr { return l.st.s.Link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.st.s.RemoteAddr() }
 
 var errAborted = errors.New("http2: the server has reset the stream")
 
