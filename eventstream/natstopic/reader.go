@@ -31,8 +31,7 @@ type reader struct {
 	stream  jetstream.Stream
 	active  map[string]*topic // by token
 	dirty   map[*topic]bool   // that have missed events, or whose history is not read yet
-	looked  time.Time
-	loading []*topic // of added, that are not loaded yet
+	loading []*topic          // of added, that are not loaded yet
 }
 
 const (
