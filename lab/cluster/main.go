@@ -41,15 +41,15 @@ func main() {
 
 // A plan is what is run.
 type plan struct {
-	long, quiet             time.Duration
-	clients, topics, rate   int
-	instances, perProcess   int
-	dir                     string
-	ctx                     context.Context
-	out, log                io.Writer
-	addrs                   []string
-	self                    string
-	failed, acked, attempts atomic.Int64
+	long, quiet           time.Duration
+	clients, topics, rate int
+	instances, perProcess int
+	dir                   string
+	ctx                   context.Context
+	out, log              io.Writer
+	addrs                 []string
+	self                  string
+	failed, acked         atomic.Int64
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {

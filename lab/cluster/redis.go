@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,7 +18,6 @@ import (
 type redisServers struct {
 	p        *plan
 	sentinel *redisServer
-	mu       sync.Mutex
 	two      [2]*redisServer
 	primary  int
 }
