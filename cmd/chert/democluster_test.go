@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chert-http/chert/internal/testing/redistest"
@@ -15,7 +16,12 @@ import (
 func TestDemoCluster(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
-	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off")
+	needSignals(t)
+	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off", "--shutdown-timeout", "1s")
+	t.Cleanup(func() { // it ends its redis-server, which a killed process could not
+		p.signal(syscall.SIGTERM)
+		p.wait()
+	})
 	c := newClient(t, "")
 	status, page := get(t, c, p.urls[0]+"cluster")
 	var at []string
