@@ -2,6 +2,7 @@ package natstopic
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -19,6 +20,8 @@ type stored struct {
 
 // atOnce is how many events are asked for at once.
 const atOnce = 500
+
+var errIncomplete = errors.New("natstopic: the server has not sent all events that it has")
 
 // history returns the events of a topic from a sequence on, all that are there now.
 func (r *reader) history(t *topic, from uint64) ([]stored, error) {
@@ -57,7 +60,9 @@ func (s *Store) history(st jetstream.Stream, t *topic, from uint64) (all []store
 			return nil, err
 		}
 		if n == 0 {
-			break // what was pending has been dropped
+			// The connection was cut, or what was pending has been dropped. It must not pass for what there
+			// is: clients would be told of a gap.
+			return nil, errIncomplete
 		}
 	}
 	return all, nil
