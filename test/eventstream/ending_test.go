@@ -64,7 +64,7 @@ func (e *early) get() []wire.Delivery {
 // watched is h below an access log and an earlier watcher.
 func watched(t *testing.T, h http.Handler) (http.Handler, *lines, *early) {
 	out, first := new(lines), new(early)
-	log := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: out, Format: middleware.LogText, Buffer: -1})
+	log := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: out, Format: middleware.LogText, BufferSize: -1})
 	t.Cleanup(func() { log.Close() })
 	logged := log.Wrap(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

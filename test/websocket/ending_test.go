@@ -44,7 +44,7 @@ func (d delivery) Sent(w wire.Delivery) { d <- w }
 func TestEnding(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		out, first := new(lines), make(delivery, 10)
-		log := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: out, Format: middleware.LogText, Buffer: -1})
+		log := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: out, Format: middleware.LogText, BufferSize: -1})
 		t.Cleanup(func() { log.Close() })
 		logged := log.Wrap(handler(t, &websocket.Options{OnMessage: echo}))
 		s := fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

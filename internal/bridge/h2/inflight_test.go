@@ -34,8 +34,8 @@ func (h fastOrNot) ServeDirect(x *direct.Exchange) bool { return h.direct(x) }
 // watchers or with responses that are replaced.
 func around(t *testing.T, h http.Handler) http.Handler {
 	t.Helper()
-	outer := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: new(logBuffer), Buffer: -1})
-	inner := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: new(logBuffer), Buffer: -1, Format: middleware.LogJSON})
+	outer := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: new(logBuffer), BufferSize: -1})
+	inner := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: new(logBuffer), BufferSize: -1, Format: middleware.LogJSON})
 	t.Cleanup(func() { outer.Close(); inner.Close() })
 	h = inner.Override(h)
 	h = must(middleware.Headers(&middleware.HeadersOptions{Rules: []middleware.HeaderRule{
