@@ -30,6 +30,7 @@ var otherwise = map[string]string{
 	"stats: Goroutine":   "as Inline",
 
 	"middleware: OpenLog":      "a LineWriter, to a file",
+	"eventstream: NewMirror":   "a Topic, of events that others keep",
 	"middleware: RefusalPages": "the pages of ErrorPages, for the server",
 	"direct/wire: CheckField":  "for middleware that takes fields from its users",
 }
