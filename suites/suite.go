@@ -25,6 +25,7 @@ var suites = []struct {
 	long bool // it is run by -all, or by name
 }{
 	{"go", goSuite, false},
+	{"httputil", httputilSuite, false},
 	{"chi", modules["chi"], false},
 	{"gin", modules["gin"], false},
 	{"gorilla", modules["gorilla"], false},
