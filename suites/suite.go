@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ var suites = []struct {
 	{"xnet", xnetSuite, false},
 	{"connect", connectSuite, false},
 	{"grpc", grpcSuite, false},
+	{"haproxy", haproxyTests{}, true},
 	{"connect-tcp", connectTCPSuite, true},
 	{"caddy", caddySuite, true},
 	{"distribution", distributionSuite, true},
@@ -59,6 +61,14 @@ type prepared struct {
 	patches []patch // that were made for chert only
 	plain   tree
 	chert   tree
+	cases   cases // in place of trees
+}
+
+// cases are tests of a program that are no Go tests. They were written for another program, so
+// all are expected to pass but those that the table of differences has.
+type cases interface {
+	expected() *results
+	test(ctx context.Context, engine, dir string, log io.Writer) (*results, error)
 }
 
 // tree is where and how to run go test.
@@ -73,6 +83,7 @@ type tree struct {
 type checkout struct {
 	dir       string
 	goVersion string // of its go.mod
+	options   *options
 }
 
 const chertPath = "github.com/chert-http/chert"
@@ -82,7 +93,7 @@ func findCheckout(ctx context.Context) (*checkout, error) {
 	if err := goJSON(ctx, &m, ".", nil, "list", "-m", "-json", chertPath); err != nil {
 		return nil, fmt.Errorf("not inside chert's checkout: %w", err)
 	}
-	return &checkout{m.Dir, m.GoVersion}, nil
+	return &checkout{m.Dir, m.GoVersion, nil}, nil
 }
 
 // shim has the sources of what stands in for net/http and httptest.
