@@ -35,7 +35,24 @@ func (haproxyTests) prepare(ctx context.Context, co *checkout, _, dir string) (*
 	if _, err := goOutput(ctx, co.dir, nil, "build", "-o", dir+"/", "./cmd/chert", "./suites"); err != nil {
 		return nil, err
 	}
-	return &prepared{version: version, cases: v, places: len(vtcCases)}, nil
+	return &prepared{version: version, cases: v, places: len(vtcCases), patches: vtcReasons()}, nil
+}
+
+// vtcReasons are why something is not as in HAProxy's tests.
+func vtcReasons() (list []patch) {
+	for i := range vtcCases {
+		c := &vtcCases[i]
+		if c.why != "" {
+			list = append(list, patch{file: c.file + ", not run", why: c.why})
+		}
+		for client, why := range c.drop {
+			list = append(list, patch{file: c.file + ", without " + client, why: why})
+		}
+		for _, e := range c.edits {
+			list = append(list, patch{file: c.file, why: e.why})
+		}
+	}
+	return list
 }
 
 // foreign returns a folder with files of a repository: a checkout that a flag names, or one
@@ -81,7 +98,11 @@ func (v *vtcRun) expected() *results {
 			continue
 		}
 		for _, client := range vtcClients(string(text)) {
-			r.tests[id{"reg-tests", c.file + "/" + client}] = &result{state: "pass"}
+			state := "pass"
+			if c.why != "" || c.drop[client] != "" {
+				state = "skip"
+			}
+			r.tests[id{"reg-tests", c.file + "/" + client}] = &result{state: state}
 		}
 	}
 	return r
