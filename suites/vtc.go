@@ -28,6 +28,9 @@ type vtcCase struct {
 	// each client is run in a test of its own. single uses one loop, which has all connections
 	// that are kept.
 	each, single bool
+	// goroutines forwards no request on loops: requests with bodies over HTTP/2 are not, and
+	// have connections of their own, of which varnishtest's servers take one at a time.
+	goroutines bool
 	// drop are clients that are left out, and why.
 	drop map[string]string
 	// edits are made first. Each must match.
@@ -209,8 +212,11 @@ func freePort() (string, error) {
 // command returns how varnishtest starts the front, and waits until it listens.
 func (f *vtcFront) command(c *vtcCase, programs, engine string) string {
 	name := "p_" + f.name
-	ready := fmt.Sprintf("shell { i=0; until grep -q 'http://' ${tmpdir}/%s.log; do i=$((i+1)); [ $i -lt 500 ] || exit 1; sleep 0.02; done }\n", name)
+	ready := fmt.Sprintf("shell { i=0; until grep -q 'http://' ${tmpdir}/%s.log; do i=$((i+1)); [ $i -lt 1500 ] || exit 1; sleep 0.02; done }\n", name)
 	if f.h2 {
+		if c.goroutines {
+			engine = "goroutines"
+		}
 		servers := strings.Join(f.servers, ",")
 		return fmt.Sprintf("process %s \"exec %s/suites front %s %s %s %v >${tmpdir}/%s.log 2>&1\" -start\n", name, programs,
 			"127.0.0.1:"+f.port, servers, engine, f.h2Servers, name) + ready

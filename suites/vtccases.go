@@ -20,7 +20,11 @@ const (
 // reason.
 var vtcCases = []vtcCase{
 	{file: "http-messaging/h1_to_h1.vtc"},
-	{file: "http-messaging/h2_to_h1.vtc", edits: []vtcEdit{{"rxwinup\n\t\trxhdrs", "rxhdrs", vtcWindow}}},
+	{file: "http-messaging/h2_to_h1.vtc", goroutines: true, edits: []vtcEdit{
+		{"rxwinup\n\t\trxhdrs", "rxhdrs", vtcWindow},
+		{"\"0,\" \\\n\t\t  -nostrend\n\t\trxrst", "\"0,\" \\\n\t\t  -nostrend\n\t\trxhdrs\n\t\texpect resp.status == 400", malformed400},
+		{"\"\" \\\n\t\t  -nostrend\n\t\trxrst", "\"\" \\\n\t\t  -nostrend\n\t\trxhdrs\n\t\texpect resp.status == 400", malformed400},
+	}},
 	{file: "http-messaging/http_transfer_encoding.vtc", edits: []vtcEdit{
 		{"server s1 {\n    rxreq\n    expect req.http.content-length == <undef>\n    expect req.http.transfer-encoding == \"chunked\"\n" +
 			"    expect req.bodylen == 0\n    expect req.body == \"\"\n    txresp -status 200\n\n    accept\n    rxreq\n" +
@@ -38,6 +42,7 @@ var vtcCases = []vtcCase{
 	{file: "http-messaging/protocol_upgrade.vtc", drop: map[string]string{
 		"c1_h1_h2": vtcH2Server, "c3_h2_h1": vtcH2Server, "c4_h1": vtcH2Server, "c5": vtcH2Server, "c6": vtcH2Server,
 		"c7": vtcH2Server, "c9_h2c": vtcH2Server,
+		"c10_h1_post":         "the Upgrade of a request with a body is not passed on",
 		"c10_h1_partial_post": "the body of a request is read up to 64 KiB before a server is asked",
 	}, edits: []vtcEdit{
 		{"req.http.connection == \"upgrade\"", "req.http.connection == \"Upgrade\"", vtcCase1},
