@@ -35,6 +35,10 @@ var vtcCases = []vtcCase{
 		{"    expect resp.status == 200\n    expect resp.http.content-length == <undef>\n    expect resp.http.transfer-encoding == \"chunked\"\n" +
 			"    expect resp.bodylen == 0\n    expect resp.body == \"\"\n", "    expect resp.status == 502\n", vtcFraming},
 		{"    expect_close\n} -run\n\nclient c4", "} -run\n\nclient c4", ""},
+		// What is sent after the connection was closed.
+		{"    send \"0\\r\\n\\r\\nResponse splitting attach\"\n", "", ""},
+		{"    send \"HTTP/1.0 200 Ok\\r\\n\"\n    send \"Transfer-Encoding: chunked\\r\\n\\r\\n\"\n    send \"0\\r\\n\\r\\n\"\n",
+			"    send \"HTTP/1.0 200 Ok\\r\\n\"\n    send \"Transfer-Encoding: chunked\\r\\n\\r\\n\"\n", ""},
 		{"\"Transfer-Encoding: gzip\"\n    rxresp\n    expect resp.status == 400", "\"Transfer-Encoding: gzip\"\n    rxresp\n    expect resp.status == 501", vtcCoding},
 		{"resp.status == 422", "resp.status == 501", vtcCoding},
 	}},
