@@ -213,7 +213,7 @@ func addToStd(ctx context.Context, co *checkout, src string, others []string) er
 			}
 		}
 	}
-	return writeOnchert(filepath.Join(src, "chert", "onchert"), rename)
+	return writeOnchert(filepath.Join(src, "chert", "onchert"), rename, false)
 }
 
 // stdPackage is the part of go list's output that is used.

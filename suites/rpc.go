@@ -43,6 +43,16 @@ var connectTCPSuite = &module{
 	}),
 }
 
+// connectProxySuite is connectTCPSuite with a proxy between.
+var connectProxySuite = proxied(connectTCPSuite)
+
+// proxied is a suite of which the server's handler is behind a proxy.
+func proxied(m *module) *module {
+	p := *m
+	p.through = true
+	return &p
+}
+
 // memhttpPointer makes connect's server a pointer: the rewriter cannot set the engine of a field.
 var memhttpPointer = []patch{
 	memhttp("\tserver         http.Server\n", "\tserver         *http.Server\n"),
@@ -64,6 +74,9 @@ var grpcSuite = &grpcTests{module{
 		{file: "test/end2end_test.go", old: "flag.String(\"only_env\", \"\", ", new: "flag.String(\"only_env\", \"handler-tls\", "},
 	},
 }}
+
+// grpcProxySuite is the same with a proxy between.
+var grpcProxySuite = &grpcTests{*proxied(&grpcSuite.module)}
 
 func (g *grpcTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
 	p, err := g.module.prepare(ctx, co, name, dir)

@@ -36,6 +36,9 @@ var suites = []struct {
 	{"connect", connectSuite, false},
 	{"grpc", grpcSuite, false},
 	{"haproxy", haproxyTests{}, true},
+	{"h2spec-proxy", h2specTests{through: true}, true},
+	{"connect-proxy", connectProxySuite, true},
+	{"grpc-proxy", grpcProxySuite, true},
 	{"connect-tcp", connectTCPSuite, true},
 	{"caddy", caddySuite, true},
 	{"distribution", distributionSuite, true},
@@ -98,11 +101,12 @@ func findCheckout(ctx context.Context) (*checkout, error) {
 
 // shim has the sources of what stands in for net/http and httptest.
 //
-//go:embed internal/onchert/doc.go internal/onchert/onchert.go
+//go:embed internal/onchert/doc.go internal/onchert/onchert.go internal/onchert/through.go
 var shim embed.FS
 
-// writeOnchert writes the package to dir, with its import paths changed.
-func writeOnchert(dir string, paths *strings.Replacer) error {
+// writeOnchert writes the package to dir, with its import paths changed. With through the
+// handlers of its servers are behind a proxy.
+func writeOnchert(dir string, paths *strings.Replacer, through bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -111,6 +115,9 @@ func writeOnchert(dir string, paths *strings.Replacer) error {
 		return err
 	}
 	for _, f := range files {
+		if filepath.Base(f) == "through.go" && !through {
+			continue
+		}
 		text, err := shim.ReadFile(f)
 		if err != nil {
 			return err
