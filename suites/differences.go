@@ -46,7 +46,6 @@ var differences = []difference{
 		"this one does not send it"},
 	{suite: "connect-proxy", test: "TestHTTPCallGetBody", why: "a handler's Connection: close is for the proxy's connection, RFC 9110 7.6.1, not for the client's", omit: true},
 	{suite: "connect-proxy", test: "TestWithRecover", why: "a handler that ends its stream without a response is answered 502 by the proxy, which Connect calls unavailable"},
-	{suite: "connect-proxy", test: "TestBidiOverHTTP1", why: "the proxy asks the server over HTTP/2, whatever the client speaks"},
 	{suite: "xnet", test: "TestConfigureServer", why: insideXnet, omit: true},
 	{suite: "xnet", test: "TestConfigureServerIdleTimeout_Go18", why: insideXnet, omit: true},
 	{suite: "xnet", test: "TestServerHandleCustomConn", why: insideXnet, omit: true},

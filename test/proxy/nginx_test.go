@@ -47,6 +47,8 @@ var nginxCases = []struct {
 	{"proxy_method: get", "/", "echo", "GET / HTTP/1.1", ""},
 	{"proxy_method: preserve", "PRESERVE / HTTP/1.1\r\n", "echo", "PRESERVE / HTTP/1.1", ""},
 	{"proxy_trailers: trailers", "GET / HTTP/1.1\r\nTE: trailers\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nSEE-THIS\r\n0\r\nX-Trailer: foo\r\n\r\n", "(?s)SEE-THIS\r\n0\r\nX-Trailer: foo\r\n\r\n$", ""},
+	{"proxy_trailers: trailers, no body", "GET / HTTP/1.1\r\nTE: trailers\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Trailer: foo\r\n\r\n", "(?s)\r\n\r\n0\r\nX-Trailer: foo\r\n\r\n$", ""},
+	{"proxy_trailers: to a POST", "POST / HTTP/1.1\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n", "HTTP/1.1 200 OK\r\nTrailer: X-Trailer\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Trailer: foo\r\n\r\n", "(?s)\r\n\r\n0\r\nX-Trailer: foo\r\n\r\n$", ""},
 	{"proxy_trailers: trailers not allowed", "GET / HTTP/1.1\r\nTE: trailers\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nSEE-THIS\r\n0\r\nContent-Length: 3\r\n\r\n", "SEE-THIS\r\n$", "Content-Length: 3"}, // nginx leaves the field out; it is refused here
 	{"proxy_unfinished: length no final chunk", "/", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nunfinished\r\n", "unfinished\r\n$", "\r\n0\r\n"},
 	{"proxy_unfinished: chunked no final chunk", "/", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nunfinished\r\n", "unfinished", "\r\n0\r\n"},
