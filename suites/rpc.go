@@ -43,8 +43,13 @@ var connectTCPSuite = &module{
 	}),
 }
 
-// connectProxySuite is connectTCPSuite with a proxy between.
-var connectProxySuite = proxied(connectTCPSuite)
+// connectProxySuite is connectTCPSuite with a proxy between, without the tests of its server,
+// which are in bubbles of testing/synctest.
+var connectProxySuite = func() *module {
+	m := proxied(connectTCPSuite)
+	m.packages = []string{"."}
+	return m
+}()
 
 // proxied is a suite of which the server's handler is behind a proxy.
 func proxied(m *module) *module {

@@ -35,7 +35,6 @@ type origins struct {
 type fate struct {
 	tries int
 	begun bool // a byte of a response was sent
-	whole bool
 	cut   bool // a response has ended early
 	none  bool // a try got no response, or came too late
 }
@@ -49,6 +48,8 @@ type originConn struct {
 	ends    int   // bytes of out after which the connection ends; -1: it does not
 	reset   bool  // by a reset
 	after   bool  // it ends after the response
+	asEnd   bool  // that is the only end of the body
+	spoiled bool  // more than a response was sent
 	until   int64 // it does nothing before
 	over    bool
 }
@@ -58,7 +59,8 @@ func newProxy(v *served) http.Handler {
 	logger := slog.New(slog.NewTextHandler(v, nil))
 	pool := proxy.NewPool(&proxy.PoolOptions{Logger: logger})
 	up := &proxy.UpstreamOptions{Name: "sim", Servers: []proxy.Server{{Addr: "10.9.0.1:80"}, {Addr: "10.9.0.2:80"}},
-		Health: proxy.Health{Off: true}, ConnectTimeout: 2 * time.Second, ResponseTimeout: 5 * time.Second, StallTimeout: 5 * time.Second}
+		Balance: proxy.Balance{Policy: proxy.PolicyRoundRobin}, // others have randomness of their own
+		Health:  proxy.Health{Off: true}, ConnectTimeout: 2 * time.Second, ResponseTimeout: 5 * time.Second, StallTimeout: 5 * time.Second}
 	u, err := pool.Upstream(up)
 	if err != nil {
 		panic(err)
@@ -205,8 +207,9 @@ func (c *originConn) answer() {
 	if f.tries++; f.tries > 3 || f.begun {
 		c.o.v.wrong(fmt.Errorf("%s was sent again: %+v", line, *f))
 	}
+	f.none = c.spoiled
 	c.asked, c.ends, c.reset, c.after = f, -1, d.IntN(2) == 0, false
-	head := len(c.respond(method, id, size))
+	head, whole := c.respond(method, id, size)
 	if c.o.v.calm || !d.OneIn(30) {
 		return
 	}
@@ -214,9 +217,9 @@ func (c *originConn) answer() {
 	if d.OneIn(4) {
 		c.ends = min(c.ends, 1)
 	}
-	if !c.after || c.reset { // the end of a body that has no other is none too early
-		f.none = c.ends < head
-		f.cut = !f.none && method == "GET"
+	if !c.asEnd || c.reset { // the end of a body that has no other is none too early
+		f.none = f.none || c.ends < head
+		f.cut = c.ends >= head && method == "GET" && (c.ends < whole || c.asEnd)
 	} else {
 		c.ends = -1
 	}
@@ -227,11 +230,13 @@ func (c *originConn) answer() {
 	}
 }
 
-// respond makes the response, and returns its head.
-func (c *originConn) respond(method string, id uint64, size int) (head []byte) {
+// respond makes the response, and returns how long its head is and all that it needs to be
+// whole.
+func (c *originConn) respond(method string, id uint64, size int) (headSize, whole int) {
 	d := c.o.d
 	b := body(id, size)
-	head = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nX-Id: %d\r\n", id)
+	c.asEnd = false
+	head := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nX-Id: %d\r\n", id)
 	var content []byte
 	switch k := d.IntN(5); {
 	case k < 2:
@@ -246,21 +251,23 @@ func (c *originConn) respond(method string, id uint64, size int) (head []byte) {
 		}
 		content = append(content, "0\r\n\r\n"...)
 	default:
-		content, c.after = b, true
+		content, c.after, c.asEnd = b, true, true
 	}
+	more := ""
 	if !c.after && d.OneIn(10) {
 		head, c.after = append(head, "Connection: close\r\n"...), true
-		if d.IntN(2) == 0 && method == "GET" {
-			content = append(content[:len(content):len(content)], "more"...)
-		}
-		defer func() { c.after = true }()
+	} else if !c.asEnd && !c.o.v.calm && d.OneIn(20) {
+		// After it the connection must not be used again; it may come too late for that.
+		more, c.spoiled = "more", true
 	}
 	head = append(head, "\r\n"...)
 	if method == "HEAD" {
 		content = nil
 	}
 	c.out = append(append(c.out[:0], head...), content...)
-	return head
+	whole = len(c.out)
+	c.out = append(c.out, more...)
+	return len(head), whole
 }
 
 // send sends a part of the response.
