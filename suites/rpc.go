@@ -84,7 +84,8 @@ var grpcSuite = &grpcTests{module{
 var grpcProxySuite = &grpcTests{func() module {
 	m := *proxied(&grpcSuite.module)
 	// The servers behind the proxy, and its connections to them, stay until the program ends.
-	m.chertPatches = []patch{{file: "internal/grpctest/grpctest.go", old: "\tleakcheck.CheckGoroutines(ctx, logger{t: t})\n", new: "\n"}}
+	m.chertPatches = []patch{{file: "internal/grpctest/grpctest.go", old: "\tleakcheck.CheckGoroutines(ctx, logger{t: t})\n", new: "\n"},
+		{file: "test/end2end_test.go", old: "w.s.Handler.(*grpc.Server)", new: "onchert.Behind(w.s.Handler).(*grpc.Server)"}}
 	return m
 }()}
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/chert-http/chert/proxy"
 )
@@ -36,7 +37,17 @@ func Through(h http.Handler) http.Handler {
 	if err != nil {
 		panic("onchert: " + err.Error())
 	}
+	behind.Store(p, h)
 	return p
+}
+
+// behind has the handlers by their proxies.
+var behind sync.Map
+
+// Behind returns the handler that Through has returned p for.
+func Behind(p http.Handler) http.Handler {
+	h, _ := behind.Load(p)
+	return h.(http.Handler)
 }
 
 func upstream(l net.Listener, version proxy.Protocol) *proxy.Upstream {
