@@ -24,6 +24,8 @@ const (
 	noPush     = "there is no server push, which browsers have removed: Push returns http.ErrNotSupported"
 )
 
+const proxyFields = "compares all fields: the proxy adds X-Forwarded-* and Via"
+
 const rawQuery = "the query is forwarded as it was received, so that no two parsers have to agree: what Rewrite parses it may also replace"
 
 var differences = []difference{
@@ -46,6 +48,10 @@ var differences = []difference{
 		"this one does not send it"},
 	{suite: "connect-proxy", test: "TestHTTPCallGetBody", why: "a handler's Connection: close is for the proxy's connection, RFC 9110 7.6.1, not for the client's", omit: true},
 	{suite: "connect-proxy", test: "TestWithRecover", why: "a handler that ends its stream without a response is answered 502 by the proxy, which Connect calls unavailable"},
+	{suite: "grpc-proxy", test: "Test/MetadataUnaryRPC", why: proxyFields},
+	{suite: "grpc-proxy", test: "Test/MetadataOrderUnaryRPC", why: proxyFields},
+	{suite: "grpc-proxy", test: "Test/MetadataStreamingRPC", why: proxyFields},
+	{suite: "grpc-proxy", test: "Test/ClientRequestBodyErrorCancelStreamingInput", why: "a request that its client cancels with its first bytes is not forwarded"},
 	{suite: "xnet", test: "TestConfigureServer", why: insideXnet, omit: true},
 	{suite: "xnet", test: "TestConfigureServerIdleTimeout_Go18", why: insideXnet, omit: true},
 	{suite: "xnet", test: "TestServerHandleCustomConn", why: insideXnet, omit: true},

@@ -3,6 +3,7 @@
 package onchert
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,7 +23,7 @@ func Through(h http.Handler) http.Handler {
 	if err != nil {
 		panic("onchert: " + err.Error())
 	}
-	s := &http.Server{Handler: h, Protocols: new(http.Protocols)}
+	s := &http.Server{Handler: forwarded(h), Protocols: new(http.Protocols)}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	go s.Serve(l)
@@ -39,6 +40,23 @@ func Through(h http.Handler) http.Handler {
 	}
 	behind.Store(p, h)
 	return p
+}
+
+// forwarded gives requests the TLS of the proxy's client, as X-Forwarded-Proto and Host tell it.
+func forwarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Forwarded-Proto") == "https" {
+			name, _, err := net.SplitHostPort(r.Host)
+			if err != nil {
+				name = r.Host
+			}
+			r.TLS = &tls.ConnectionState{ServerName: name}
+		}
+		if h == nil {
+			h = http.DefaultServeMux
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // behind has the handlers by their proxies.
