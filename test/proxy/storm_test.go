@@ -161,6 +161,11 @@ func TestStormDying(t *testing.T) {
 		}
 	}
 	mayBe := strings.Count(s.log.String(), "POST, sent, not retried: not idempotent")
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "level=WARN") && strings.Contains(line, "not_retried") && !strings.Contains(line, "POST, sent, not retried: not idempotent") {
+			t.Log(line)
+		}
+	}
 	if gets.Load() > 0 || twice > 0 || posts.Load() != int64(mayBe) {
 		t.Errorf("%d GETs failed, %d POSTs were served twice, %d failed, of which %d may have been served", gets.Load(), twice, posts.Load(), mayBe)
 	}
@@ -178,9 +183,10 @@ func TestStormWaiters(t *testing.T) {
 	s := &setup{}
 	s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 1, n, time.Minute
 	ts := s.start(t, chert.EngineLoops, o.addr())
+	dead := make(chan struct{})
 	go func() {
-		// The one that is served, and those that wait.
-		servertest.Eventually(t, "waiting requests", func() bool { return s.pool.Status()[0].Queue >= n-1 })
+		defer close(dead)
+		servertest.Eventually(t, "waiting requests", func() bool { return s.pool.Status()[0].Queue >= n/2 })
 		o.l.Close()
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -190,6 +196,7 @@ func TestStormWaiters(t *testing.T) {
 	}()
 	begin := time.Now()
 	sum := storms(ts.ListenAddr, n, n, func(c *stormClient, _, _ int) { c.do("GET", "/", "") })
+	<-dead
 	if sum[502]+sum[503] != n {
 		t.Errorf("of %d requests by status: %v", n, sum)
 	}
