@@ -18,7 +18,7 @@ TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
 MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod packaging/go.mod))
 
-.PHONY: all build binary static test layer-test next-go race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck cross bench bench-idle ci
+.PHONY: all build binary static test layer-test next-go arm64-test race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck api cross bench bench-idle figures ci
 
 all: build vet test
 
@@ -80,6 +80,12 @@ fuzz:
 			echo "$$1 in $$0"; echo "$$out"; [ $$code -ne 0 ] || exit 0; \
 			case "$$out" in *"Failing input"*|*panic:*) exit 255;; *"context deadline exceeded"*) ;; *) exit 255;; esac; \
 		done; exit 255'
+
+# What depends on the system and on the processor, for linux/arm64 by qemu-user. The tests that are left out start their
+# own program again, or one they have built, which the kernel does not know how to run.
+QEMU_PACKAGES = . ./internal/http1 ./internal/http2 ./internal/sys ./internal/poll ./internal/loop ./internal/conn ./internal/tlsio ./internal/accept ./websocket ./eventstream ./router ./static
+arm64-test:
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -vet=off -short -timeout 15m -exec qemu-aarch64 -skip '^Test(Yield|NoDescriptors|SlowReaders|HugeFile|ManyFiles|DescriptorsExhausted|PermissionDenied|FromAnotherModule)$$' $(QEMU_PACKAGES)
 
 # What a connection with a layer must do as one without: over a layer of the tests' own, and over TLS. The tests of
 # faults that are left out look at the socket: resets, descriptors, refusals before TLS, and what the relay of the layer
@@ -146,6 +152,10 @@ packages-test:
 vulncheck:
 	$(GO) run -C packaging . vulncheck -offline
 
+# What has changed for programs since the latest release. ARGS='-version v0.2.0' says what it will be.
+api:
+	$(GO) run -C packaging . api $(ARGS)
+
 # The tests of other modules and of Go's net/http, run on chert.
 suites:
 	$(GO) run ./suites
@@ -165,6 +175,18 @@ bench:
 
 bench-idle:
 	cd lab && $(GO) run . run idle $(ARGS)
+
+# Everything that README.md has figures of: half an hour on a machine that does nothing else.
+figures:
+	cd lab && $(GO) run . run plain64 --vs nethttp,fasthttp,nginx $(ARGS)
+	cd lab && $(GO) run . run plain4096 --vs nethttp,nginx $(ARGS)
+	cd lab && $(GO) run . run tlshello --vs nethttp,nginx $(ARGS)
+	cd lab && $(GO) run . run h2hello --vs nethttp,nginx $(ARGS)
+	cd lab && $(GO) run . run file1k --vs nethttpfiles,nginx,caddy $(ARGS)
+	cd lab && $(GO) run . run idle
+	cd lab && $(GO) run . run wsidle
+	cd lab && $(GO) run . run wsidle --tls
+	$(GO) run ./suites -all go chi gin gorilla coder h2spec
 
 ci:
 	.ci/run

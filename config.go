@@ -84,6 +84,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			KeepAlives:     s.keepAlives,
 			Stopped:        s.stopping.Load,
 			Stopping:       s.told,
+			Leaving:        s.leaving.Load,
 			Logf:           s.logf,
 			Refused:        s.observed.Refuse,
 			RefusalPage:    s.RefusalPage,

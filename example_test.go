@@ -8,6 +8,9 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert"
@@ -44,6 +47,48 @@ func ExampleServer() {
 	// hello, chert <nil>
 	// <nil>
 	// http: Server closed
+}
+
+// A new version of a program takes over when the old one gets SIGUSR2. The listener is
+// opened once, and passed on from process to process.
+func ExampleUpgrader() {
+	srv := &chert.Server{
+		Addr: ":8080",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "version 1")
+		}),
+		Upgrader: new(chert.Upgrader),
+	}
+	if err := chert.Run(context.Background(), srv, 30*time.Second); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// With net/http's server, or without Run, the program says itself when it is ready, and
+// ends when it was replaced.
+func ExampleUpgrader_netHTTP() {
+	up := new(chert.Upgrader)
+	l, err := up.Listen("tcp", ":8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.NotFoundHandler()}
+	go srv.Serve(l)
+	up.Ready()
+
+	upgrade := make(chan os.Signal, 1)
+	signal.Notify(upgrade, syscall.SIGHUP)
+	for {
+		select {
+		case <-upgrade:
+			if err := up.Upgrade(context.Background()); err != nil {
+				log.Print(err) // and this process goes on
+			}
+		case <-up.Replaced():
+			srv.Shutdown(context.Background())
+			return
+		}
+	}
 }
 
 // Refused receives what the handler never sees, such as malformed requests.

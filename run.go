@@ -63,27 +63,33 @@ func Run(ctx context.Context, srv *Server, grace time.Duration, serve ...func() 
 
 // run is Run with the given signals.
 func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
-	if srv.stopping.Load() {
+	if srv.ending() {
 		return ErrServerClosed
 	}
 	if len(serve) == 0 {
 		serve = []func() error{srv.ListenAndServe}
 	}
+	upgrades, over := srv.beginUpgrades(len(serve))
+	defer over()
 	returned := make(chan error, len(serve))
 	for _, f := range serve {
 		go func() { returned <- f() }()
 	}
-	left, seen := len(serve), 0
+	left, seen, drains := len(serve), 0, false
 	select {
 	case err := <-returned:
 		if left--; failed(err) {
+			upgrades.failed(err)
 			srv.Close()
 			return err
 		}
 	case <-ctx.Done():
 	case <-signals:
 		seen++
+	case <-upgrades.replaced():
+		drains = true
 	}
+	upgrades.stopping()
 
 	bound, cancel := context.WithCancel(context.Background())
 	if grace = time.Duration(orDefault(grace, defaultGrace)); grace > 0 {
@@ -91,7 +97,7 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 	}
 	defer cancel()
 	stopped := make(chan error, 1)
-	go func() { stopped <- srv.stop(bound, grace, returned, left) }()
+	go func() { stopped <- srv.stop(bound, grace, returned, left, drains) }()
 	for {
 		select {
 		case err := <-stopped:
@@ -103,6 +109,9 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 				srv.Close()
 				return fmt.Errorf("chert: second signal (%v), stopped at once: requests were cut off", sig)
 			}
+			if drains {
+				go srv.Shutdown(bound) // which ends the time of Drain
+			}
 		}
 	}
 }
@@ -113,10 +122,17 @@ func failed(err error) bool { return err != nil && !errors.Is(err, ErrServerClos
 // stop shuts the server down, unless something else already does, and waits for
 // left more results of the functions that serve. If ctx ends first it closes
 // the server.
-func (s *Server) stop(ctx context.Context, grace time.Duration, returned <-chan error, left int) (err error) {
+//
+// With drains the connections end one after another; see Drain.
+func (s *Server) stop(
+	ctx context.Context, grace time.Duration, returned <-chan error, left int, drains bool,
+) (err error) {
 	shutdown := s.Shutdown
-	if s.stopping.Load() {
+	switch {
+	case s.stopping.Load():
 		shutdown = s.await // functions registered with RegisterOnShutdown run once
+	case drains:
+		shutdown = func(ctx context.Context) error { return s.Drain(ctx, s.drainOver(grace)) }
 	}
 	err = shutdown(ctx)
 	switch {

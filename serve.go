@@ -13,13 +13,14 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/sched"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
 )
 
 // ListenAndServe listens on Addr and serves until Shutdown or Close, after
 // which it returns ErrServerClosed. It always returns a non-nil error.
 func (s *Server) ListenAndServe() error {
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	addr := s.Addr
@@ -36,8 +37,11 @@ func (s *Server) ListenAndServe() error {
 // Listen opens the listener that ListenAndServe would use, without serving it
 // yet: Addr returns its address, and Serve accepts it. For "tcp", "tcp4" and
 // "tcp6" each event loop will have a socket of its own on the address
-// (SO_REUSEPORT). Other networks are passed to net.Listen.
+// (SO_REUSEPORT). Other networks are passed to net.Listen. With an Upgrader it is that one's Listen.
 func (s *Server) Listen(network, addr string) (net.Listener, error) {
+	if s.Upgrader != nil {
+		return s.Upgrader.listen(network, addr, s.Engine != EngineGoroutines)
+	}
 	switch network {
 	case "tcp", "tcp4", "tcp6":
 		if sys.HavePoller && s.Engine != EngineGoroutines {
@@ -69,8 +73,14 @@ func (s *Server) serve(sv *serving) error {
 		return ErrServerClosed
 	}
 	defer s.done(sv)
+	if s.Upgrader != nil {
+		select {
+		case <-successor.Current().Accepting():
+		case <-sv.stop:
+		}
+	}
 	err := s.serveWith(sv)
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	return err
@@ -101,11 +111,12 @@ func (sv *serving) close() error {
 
 func (s *Server) begin(sv *serving) bool {
 	s.lock()
-	begun := !s.stopping.Load()
+	begun := !s.ending()
 	if begun {
 		s.begunCalls++
 		sv.number = s.begunCalls
 		s.serving[sv] = struct{}{}
+		s.quiet.Broadcast() // Run may wait for it
 	}
 	s.mu.Unlock()
 	if begun {
@@ -244,7 +255,7 @@ func (s *Server) serveAccepting(sv *serving, l net.Listener, cfg func() *h1.Conf
 // acceptors is what acceptors need of s.
 func (s *Server) acceptors() *accept.Server {
 	return &accept.Server{
-		Gate: s.gate, Observed: &s.observed, Logf: s.logf, Stopping: s.stopping.Load, Seek: s.room.Seek,
+		Gate: s.gate, Observed: &s.observed, Logf: s.logf, Stopping: s.ending, Seek: s.room.Seek,
 		Peers: s.MaxConnsPerAddr > 0,
 		Loops: func() (*accept.Set, func(), error) {
 			set, err := s.useLoops()

@@ -39,7 +39,7 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
 //     WriteStallTimeout, IdleTimeout, SlowHandler
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
-//     ExtendedConnect, ProxyProtocol
+//     ExtendedConnect, ProxyProtocol, Upgrader
 //   - Engine: Engine, Placement
 //   - Hooks: ErrorLog, Refused, RefusalPage, ConnState, BaseContext, ConnContext
 type Server struct {
@@ -167,6 +167,10 @@ type Server struct {
 	// must not block. The net.Conn that a handler hijacks has the proxy's address, as that of
 	// hooks has on goroutines. See ProxiesFrom. Default nil.
 	ProxyProtocol func(l net.Listener, peer netip.Addr) bool
+	// Upgrader, if not nil, lets a new version of the program take the server's place without
+	// refusing a connection: Listen and ListenAndServe use the sockets that the process was
+	// started with, and Run upgrades at SIGUSR2. Default nil.
+	Upgrader *Upgrader
 
 	// Engine.
 
@@ -212,6 +216,7 @@ type Server struct {
 
 	stopping     atomic.Bool // Shutdown or Close was called
 	closing      atomic.Bool // Close was called
+	leaving      atomic.Bool // Drain was called
 	noKeepAlives atomic.Bool
 	room         accept.Room
 	observed     observe.Server
@@ -282,7 +287,10 @@ func (s *Server) SetKeepAlivesEnabled(v bool) {
 	}
 }
 
-func (s *Server) keepAlives() bool { return !s.noKeepAlives.Load() && !s.stopping.Load() }
+func (s *Server) keepAlives() bool { return !s.noKeepAlives.Load() && !s.ending() }
+
+// ending reports whether Drain, Shutdown or Close was called.
+func (s *Server) ending() bool { return s.stopping.Load() || s.leaving.Load() }
 
 func (s *Server) logf(format string, args ...any) {
 	if s.ErrorLog != nil {

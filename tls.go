@@ -20,7 +20,7 @@ import (
 
 // ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
 func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
-	if s.stopping.Load() {
+	if s.ending() {
 		return ErrServerClosed
 	}
 	addr := s.Addr
@@ -104,7 +104,7 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 		Timeout: s.handshakeTimeout(),
 		Bound:   &s.shaking,
 		Failed: func(l conn.Link, tc *tls.Conn, err error) []byte {
-			return s.handshakeFailed(l.Peer().RemoteAddr, l.LocalAddr(), tc, err)
+			return s.handshakeFailed(l.Peer().RemoteAddr, l.NetConn().LocalAddr(), tc, err)
 		},
 		Shaken: s.observed.Shaken,
 		Other: func(u tlsio.Upper, tc *tls.Conn, state *tls.ConnectionState, take func() error) bool {

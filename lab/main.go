@@ -6,9 +6,10 @@
 //	go run . run plain64 --servers chert --against HEAD~1
 //	go run . attack ws-pings
 //	go run . crossed plain direct
+//	go run . spread
 //	go run . sim --for 10m --model h2
 //	go run . experiment stages
-//	go run . plot plain ../docs/measurements/2026-11-21.md plots
+//	go run . plot plain record/measurements/2026-11-21.md plots
 package main
 
 import (
@@ -30,6 +31,7 @@ import (
 	"github.com/chert-http/chert/lab/rival"
 	"github.com/chert-http/chert/lab/simulate"
 	"github.com/chert-http/chert/lab/sizes"
+	"github.com/chert-http/chert/lab/spread"
 )
 
 func main() {
@@ -68,6 +70,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if args[0] == "sizes" {
 		return sizes.Main(ctx, args[1:], out, log)
 	}
+	if args[0] == "spread" {
+		return spread.Main(ctx, args[1:], out, log)
+	}
 	if args[0] == "sim" {
 		return simulate.Main(ctx, args[1:], out, log)
 	}
@@ -97,8 +102,9 @@ func list(w io.Writer) {
        go run . attack [NAME...]       (innocent clients beside hostile ones; -h lists the attacks)
        go run . crossed [PATH...]      (the functions that one request crosses; -h lists the paths)
        go run . sizes                  (lines, methods, fields and places of recover in chert's source)
+       go run . spread [flags]         (limits by address at instances behind a balancer that hashes)
        go run . sim [flags]            (chert on a simulated kernel, with a seed for each run; see docs/testing.md)
-       go run . experiment NAME|all    (repeats what others have published, and writes docs/experiments)
+       go run . experiment NAME|all    (repeats what others have published, and writes record/experiments)
 
   --vs nginx,nethttp       chert and these rivals
   --servers chert,nginx    these servers and no others

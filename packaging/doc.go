@@ -4,6 +4,8 @@
 //	go run -C packaging . build -version v0.1.0    with another version than that of the commit's tag
 //	go run -C packaging . vulncheck                the known vulnerabilities that chert can reach
 //	go run -C packaging . weigh                    what each module weighs in the binary
+//	go run -C packaging . api                      what has changed for programs since the latest release
+//	go run -C packaging . depend                   what chert adds to programs that import it
 //	go run -C packaging . start                    how long a cold start takes
 //
 // That is: static binaries in archives for Linux, macOS and Windows, packages for Debian and Fedora and their

@@ -24,8 +24,12 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
+		case "api":
+			return apiMain(ctx, args[1:], out)
 		case "build":
 			return buildMain(ctx, args[1:], out)
+		case "depend":
+			return dependMain(ctx, args[1:], out)
 		case "start":
 			return startMain(ctx, args[1:], out)
 		case "vulncheck":
@@ -34,7 +38,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return weighMain(ctx, args[1:], out)
 		}
 	}
-	return errors.New(`want "build", "vulncheck", "weigh" or "start"`)
+	return errors.New(`want "api", "build", "depend", "vulncheck", "weigh" or "start"`)
 }
 
 func buildMain(ctx context.Context, args []string, out io.Writer) error {

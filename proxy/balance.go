@@ -48,7 +48,7 @@ type Key struct {
 type By uint8
 
 const (
-	// ByClient is the client's address.
+	// ByClient is the client's address, of IPv6 the /64 it is in.
 	ByClient By = iota
 	// ByURI is the target with its query.
 	ByURI

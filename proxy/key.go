@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/internal/balance"
+	"github.com/chert-http/chert/internal/peer"
 )
 
 // of returns the key of a request. One that lacks the field or cookie gets any server.
@@ -17,7 +18,7 @@ func (k *Key) of(r *http.Request) uint64 {
 	switch k.By {
 	case ByClient:
 		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-			return balance.KeyOf(a.Addr().Unmap().String())
+			return keyOfClient(a.Addr())
 		}
 		return balance.KeyOf(r.RemoteAddr)
 	case ByURI:
@@ -42,6 +43,13 @@ func (k *Key) of(r *http.Request) uint64 {
 		}
 	}
 	return mathrand.Uint64()
+}
+
+// keyOfClient returns the key of an address. Package ratelimit counts what a client has together: one
+// server gets all of it, so that limits are exact without a store.
+func keyOfClient(a netip.Addr) uint64 {
+	b := peer.Network(a).As16()
+	return balance.KeyOfBytes(b[:])
 }
 
 // parameter returns the first parameter of a query. url.ParseQuery would parse all of it.

@@ -192,12 +192,8 @@ func (t *trip) keys(x *wire.Exchange) bool {
 func (k *Key) ofExchange(x *wire.Exchange, key *uint64) bool {
 	switch k.By {
 	case ByClient:
-		if ip := x.PeerIP(); ip != "" {
-			*key = balance.KeyOf(ip)
-			return true
-		}
 		if a, err := netip.ParseAddrPort(x.RemoteAddr()); err == nil {
-			*key = balance.KeyOf(a.Addr().Unmap().String())
+			*key = keyOfClient(a.Addr())
 			return true
 		}
 	case ByURI:

@@ -177,7 +177,7 @@ func viewOf(a *answer) (view, error) {
 }
 
 // A contentDifference is one from http.ServeContent that is meant. id is a
-// heading of docs/files.md, which has the section of RFC 9110. mean makes of
+// row of docs/files.md, which has the section of RFC 9110. mean makes of
 // net/http's answer the one that is meant.
 type contentDifference struct {
 	id   string
@@ -357,11 +357,11 @@ func TestServeContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(page), "\n### files-"); n != len(contentDifferences) {
+	if n := strings.Count(string(page), "\n| files-"); n != len(contentDifferences) {
 		t.Errorf("docs/files.md has %d differences, the table %d", n, len(contentDifferences))
 	}
 	for _, d := range contentDifferences {
-		if !strings.Contains(string(page), "\n### "+d.id+": ") {
+		if !strings.Contains(string(page), "\n| "+d.id+": ") {
 			t.Errorf("docs/files.md does not explain %q", d.id)
 		}
 		if d.used.Load() == 0 {

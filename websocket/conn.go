@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/timer"
@@ -205,7 +206,7 @@ func (c *Conn) tooSlow() {
 	}
 	c.mu.Unlock()
 	if first {
-		c.link.Post(func() takeover.Next { return takeover.Reset })
+		c.link.Post(func() link.Next { return link.Reset })
 	}
 }
 
@@ -222,15 +223,15 @@ var errInternal = &wsframe.Error{Code: CodeInternal, Reason: "internal error"}
 // an answer. Any goroutine may call it.
 func (c *Conn) fail(e *wsframe.Error) {
 	c.failed(e)
-	c.link.Post(func() takeover.Next { return takeover.Linger })
+	c.link.Post(func() link.Next { return link.Linger })
 }
 
 // failed is fail for the Link's owner, which then requests Linger.
-func (c *Conn) failed(e *wsframe.Error) takeover.Next {
+func (c *Conn) failed(e *wsframe.Error) link.Next {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.because(e.Code, e.Reason)
 	c.sendClose(e.Code, e.Reason)
 	c.flush()
-	return takeover.Linger
+	return link.Linger
 }

@@ -9,42 +9,42 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	gorilla "github.com/gorilla/websocket"
-
-	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/testing/gorillatest"
 	"github.com/chert-http/chert/internal/wsframe"
+	gorilla "github.com/gorilla/websocket"
 )
 
 // fakeLink is a takeover.Link that receives what a test passes to it, on a loop or, as
 // random says, on a goroutine.
 type fakeLink struct {
+	s      *session
 	random *rand.Rand
 	in     []byte
 	sent   []byte
 	off    bool
-	posted []func() takeover.Next
+	posted []func() link.Next
 }
 
-func (l *fakeLink) Buffered() []byte            { return l.in }
-func (l *fakeLink) Discard(n int)               { l.in = l.in[n:] }
-func (l *fakeLink) Follow(f func())             { f() }
-func (l *fakeLink) OnLoop() bool                { return !l.off }
-func (l *fakeLink) Quick(string) bool           { return l.random.IntN(2) == 0 }
-func (l *fakeLink) Run(u takeover.User) bool    { u.Run(); return true }
-func (l *fakeLink) Post(f func() takeover.Next) { l.posted = append(l.posted, f) }
-func (l *fakeLink) SetDeadline(int64)           {}
-func (l *fakeLink) Now() int64                  { return 1 }
-func (l *fakeLink) LocalAddr() net.Addr         { return nil }
-func (l *fakeLink) RemoteAddr() net.Addr        { return nil }
+func (l *fakeLink) Buffered() []byte        { return l.in }
+func (l *fakeLink) Discard(n int)           { l.in = l.in[n:] }
+func (l *fakeLink) Follow(f func())         { f() }
+func (l *fakeLink) OnLoop() bool            { return !l.off }
+func (l *fakeLink) Quick(*string) bool      { return l.random.IntN(2) == 0 }
+func (l *fakeLink) Run() bool               { l.s.Run(); return true }
+func (l *fakeLink) Post(f func() link.Next) { l.posted = append(l.posted, f) }
+func (l *fakeLink) SetDeadline(int64)       {}
+func (l *fakeLink) Now() int64              { return 1 }
+func (l *fakeLink) LocalAddr() net.Addr     { return nil }
+func (l *fakeLink) RemoteAddr() net.Addr    { return nil }
 
 func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) {
 	l.sent = append(append(l.sent, a...), b...)
 	return false, nil
 }
 
-// Go moves the bytes, as a loop does that keeps its buffer.
-func (l *fakeLink) Go() {
+// move moves the bytes, as a loop does that keeps its buffer, for Serve.
+func (l *fakeLink) move() {
 	l.off = true
 	old := l.in
 	l.in = bytes.Clone(old)
@@ -57,16 +57,17 @@ func (l *fakeLink) feed(s *session, b []byte) bool {
 		n := 1 + l.random.IntN(len(b))
 		l.in = append(bytes.Clone(l.in), b[:n]...)
 		b = b[n:]
-		next := takeover.Requeue
-		for next == takeover.Requeue || next == takeover.Elsewhere {
-			if next == takeover.Elsewhere {
+		next := link.Requeue
+		for next == link.Requeue || next == link.Elsewhere {
+			if next == link.Elsewhere {
+				l.move()
 				next = s.Serve()
 				l.off = false
 				continue
 			}
 			next = s.Data(false)
 		}
-		if next != takeover.More {
+		if next != link.More {
 			return false
 		}
 	}
@@ -109,8 +110,9 @@ func FuzzMessages(f *testing.F) {
 		}
 		l := &fakeLink{random: rand.New(rand.NewPCG(seed, 0))}
 		c := &Conn{h: h, link: l}
+		l.s = (*session)(c)
 		alive := l.feed((*session)(c), bytes.Clone(b))
-		(*session)(c).Closed()
+		(*session)(c).Closed(false)
 		want := oracle(t, b)
 		// What gorilla does not check ends the session earlier.
 		if len(got) > len(want) || alive && len(got) < len(want) || !slices.Equal(got, want[:len(got)]) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/takeover"
@@ -48,7 +49,7 @@ type netLink struct {
 	clock outbox.Clock // of a write
 
 	mu    sync.Mutex
-	posts []func() takeover.Next
+	posts []func() link.Next
 	over  bool          // Run has ended: nothing is posted any more
 	wake  chan struct{} // ends a pause; nil if there is none
 }
@@ -86,34 +87,34 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 
 // run drives the session until the connection ends.
 func (l *netLink) run() {
-	next := takeover.Close
+	next := link.Close
 	exec.Finish(func() { next = l.drive(context.Background()) }, func(bool) { l.end(next) })
 }
 
 // drive calls the session until it requests the connection's end. It returns
 // Elsewhere when the session does, for Read, and when ctx has ended, which something
 // posted must say.
-func (l *netLink) drive(ctx context.Context) takeover.Next {
+func (l *netLink) drive(ctx context.Context) link.Next {
 	next := l.s.Data(false)
 	for eof := false; ; {
-		if next = l.deliver(next); next >= takeover.Close {
+		if next = l.deliver(next); next >= link.Close {
 			return next
 		}
 		if ctx.Err() != nil {
-			return takeover.Elsewhere
+			return link.Elsewhere
 		}
 		switch next {
-		case takeover.Pause:
+		case link.Pause:
 			switch posted, err := l.pause(); {
 			case posted:
 				continue
 			case err != nil:
-				return takeover.Close
+				return link.Close
 			}
-			if n := l.expired(); n >= takeover.Close {
+			if n := l.expired(); n >= link.Close {
 				return n
 			}
-		case takeover.More:
+		case link.More:
 			switch err := l.fill(); {
 			case err == nil:
 			case errors.Is(err, os.ErrDeadlineExceeded):
@@ -122,19 +123,19 @@ func (l *netLink) drive(ctx context.Context) takeover.Next {
 			case err == io.EOF:
 				eof = true
 			default:
-				return takeover.Close
+				return link.Close
 			}
 		}
-		if next = l.s.Data(eof); eof && next == takeover.More {
-			return takeover.Close
+		if next = l.s.Data(eof); eof && next == link.More {
+			return link.Close
 		}
 	}
 }
 
 // expired calls the session if its deadline has passed.
-func (l *netLink) expired() takeover.Next {
+func (l *netLink) expired() link.Next {
 	if l.deadline == 0 || l.Now() < l.deadline {
-		return takeover.More
+		return link.More
 	}
 	l.deadline = 0
 	return l.s.Expired()
@@ -186,8 +187,8 @@ func (l *netLink) rouse() {
 }
 
 // deliver calls what was posted, and returns what is to happen next.
-func (l *netLink) deliver(next takeover.Next) takeover.Next {
-	for next < takeover.Close {
+func (l *netLink) deliver(next link.Next) link.Next {
+	for next < link.Close {
 		l.mu.Lock()
 		if len(l.posts) == 0 {
 			l.posts = nil
@@ -197,7 +198,7 @@ func (l *netLink) deliver(next takeover.Next) takeover.Next {
 		f := l.posts[0]
 		l.posts = l.posts[1:]
 		l.mu.Unlock()
-		if n := f(); n != takeover.More {
+		if n := f(); n != link.More {
 			next = n
 		}
 	}
@@ -233,12 +234,12 @@ func (l *netLink) fill() error {
 }
 
 // end ends the connection as next requests, after sending what is queued.
-func (l *netLink) end(next takeover.Next) {
+func (l *netLink) end(next link.Next) {
 	l.out.Close(true)
 	l.mu.Lock()
 	l.over, l.posts = true, nil
 	l.mu.Unlock()
-	if next == takeover.Reset {
+	if next == link.Reset {
 		socket := l.below()
 		if t, ok := socket.(interface{ SetLinger(int) error }); ok {
 			t.SetLinger(0)
@@ -253,11 +254,11 @@ func (l *netLink) end(next takeover.Next) {
 		l.in.Release()
 		l.in = nil
 	}
-	if next == takeover.Linger || next == takeover.Close && unread {
+	if next == link.Linger || next == link.Close && unread {
 		l.linger()
 	}
 	l.nc.Close()
-	l.s.Closed()
+	l.s.Closed(false)
 }
 
 // below is the socket below a TLS connection, or nc. A Close of TLS would send close_notify first,
@@ -307,14 +308,13 @@ func (l *netLink) Discard(n int) {
 }
 
 func (l *netLink) OnLoop() bool         { return false }
-func (l *netLink) Quick(string) bool    { return true }
-func (l *netLink) Go()                  {}
+func (l *netLink) Quick(*string) bool   { return true }
 func (l *netLink) SetDeadline(ns int64) { l.deadline = ns }
 func (l *netLink) Now() int64           { return int64(time.Since(l.start)) + 1 } // 0 is no time
 func (l *netLink) LocalAddr() net.Addr  { return l.nc.LocalAddr() }
 func (l *netLink) RemoteAddr() net.Addr { return l.nc.RemoteAddr() }
 
-func (l *netLink) Post(f func() takeover.Next) {
+func (l *netLink) Post(f func() link.Next) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.over {
@@ -324,8 +324,8 @@ func (l *netLink) Post(f func() takeover.Next) {
 	}
 }
 
-func (l *netLink) Run(u takeover.User) (ok bool) {
-	return exec.Call(u.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
+func (l *netLink) Run() (ok bool) {
+	return exec.Call(l.s.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
 }
 
 // logEnd logs a panic of user code with its stack.

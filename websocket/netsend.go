@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/outbox"
-	"github.com/chert-http/chert/internal/takeover"
 )
 
 // This file is what a netLink sends.
@@ -40,7 +39,7 @@ func (l *netLink) write() {
 	l.point(1)
 	for l.out.Carry() {
 		if l.out.HasRoom() {
-			l.Post(func() takeover.Next { l.s.Writable(); return takeover.More })
+			l.Post(l.s.Writable)
 		}
 	}
 	if l.out.Err() != nil {

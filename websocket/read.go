@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/internal/exec"
-	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/link"
 )
 
 // This file is the face for code that wants a goroutine of its own: the caller of
@@ -45,13 +45,13 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		return 0, nil, s.closeError()
 	}
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { l.Post(func() takeover.Next { return takeover.More }) })
+		stop := context.AfterFunc(ctx, func() { l.Post(func() link.Next { return link.More }) })
 		defer stop()
 	}
 	switch next := l.drive(ctx); {
 	case s.ready:
 		return s.typ, s.message(), nil
-	case next == takeover.Elsewhere:
+	case next == link.Elsewhere:
 		return 0, nil, ctx.Err()
 	default:
 		l.end(next)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -29,7 +30,7 @@ const (
 )
 
 // Data implements takeover.Session.
-func (s *session) Data(eof bool) takeover.Next {
+func (s *session) Data(eof bool) link.Next {
 	if now := s.link.Now(); !s.begun {
 		s.begun, s.heard = true, now
 		if peer := s.link.RemoteAddr(); peer != nil {
@@ -40,7 +41,7 @@ func (s *session) Data(eof bool) takeover.Next {
 		s.heard = now
 	}
 	if s.choked.Load() {
-		return takeover.Pause
+		return link.Pause
 	}
 	s.weight = 0
 	s.mu.Lock()
@@ -50,15 +51,15 @@ func (s *session) Data(eof bool) takeover.Next {
 }
 
 // done ends Data or Serve, and returns what is to happen next.
-func (s *session) done(next takeover.Next) takeover.Next {
-	if next == takeover.Elsewhere {
+func (s *session) done(next link.Next) link.Next {
+	if next == link.Elsewhere {
 		return next
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.corked, s.serves = false, s.alone
-	if s.conn().flush(); next < takeover.Pause && s.choked.Load() {
-		next = takeover.Pause
+	if s.conn().flush(); next < link.Pause && s.choked.Load() {
+		next = link.Pause
 	}
 	return next
 }
@@ -72,10 +73,10 @@ func (s *session) uncork() {
 }
 
 // Late implements takeover.Session: what was sent must not wait for the user code.
-func (s *session) Late() { s.uncork() }
+func (s *session) Late(time.Duration) { s.uncork() }
 
 // read processes the frames that have arrived.
-func (s *session) read(eof bool) takeover.Next {
+func (s *session) read(eof bool) link.Next {
 	var began time.Time
 	for n := 1; ; n++ {
 		p, k, err := s.reader.Next(s.link.Buffered(), &s.h.limits)
@@ -83,9 +84,9 @@ func (s *session) read(eof bool) takeover.Next {
 		case err != nil:
 			return s.conn().failed(err.(*wsframe.Error))
 		case k == 0 && eof:
-			return takeover.Close
+			return link.Close
 		case k == 0:
-			return takeover.More
+			return link.More
 		}
 		if s.closing {
 			// Messages are not delivered any more; what was on its way may come.
@@ -97,24 +98,24 @@ func (s *session) read(eof bool) takeover.Next {
 		if p.Op.Control() {
 			done := s.control(p)
 			if s.link.Discard(k); done {
-				return takeover.Close
+				return link.Close
 			}
-		} else if next := s.piece(p, k); next != takeover.More {
+		} else if next := s.piece(p, k); next != link.More {
 			return next
 		} else if s.choked.Load() {
-			return takeover.Pause
+			return link.Pause
 		}
 		full := n+int(s.weight) >= batch
 		if !full && n != 1 && n%clockEvery != 0 || !s.link.OnLoop() || len(s.link.Buffered()) == 0 {
 			continue
 		}
 		if full {
-			return takeover.Requeue
+			return link.Requeue
 		}
 		if now := time.Now(); began.IsZero() {
 			began = now
 		} else if now.Sub(began) >= slice {
-			return takeover.Requeue
+			return link.Requeue
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 
 // piece processes a part of a message that ends after k Buffered bytes. If the
 // message is complete, it is delivered.
-func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
+func (s *session) piece(p wsframe.Piece, k int) link.Next {
 	s.used, s.at, s.typ, s.packed = int32(k), int32(k-len(p.Data)), TypeBinary, p.Compressed
 	if p.Op == wsframe.Text {
 		s.typ = TypeText
@@ -162,7 +163,7 @@ func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 	}
 	if !p.Last {
 		s.link.Discard(k)
-		return takeover.More
+		return link.More
 	}
 	onLoop := s.link.OnLoop()
 	if s.packed {
@@ -176,37 +177,36 @@ func (s *session) piece(p wsframe.Piece, k int) takeover.Next {
 			return s.drop()
 		}
 	}
-	if onLoop && !s.link.Quick(s.h.kind) {
+	if onLoop && !s.link.Quick(&s.h.kind) {
 		return s.elsewhere()
 	}
 	return s.deliver()
 }
 
 // elsewhere has Serve continue.
-func (s *session) elsewhere() takeover.Next {
+func (s *session) elsewhere() link.Next {
 	s.uncork()
-	s.link.Go()
-	return takeover.Elsewhere
+	return link.Elsewhere
 }
 
 // Serve implements takeover.Session.
-func (s *session) Serve() takeover.Next { return s.done(s.serve()) }
+func (s *session) Serve() link.Next { return s.done(s.serve()) }
 
-func (s *session) serve() takeover.Next {
+func (s *session) serve() link.Next {
 	if s.packed {
 		if _, err := s.inflate(false); err != nil {
 			s.drop()
 			return s.conn().failed(err)
 		}
 	}
-	next := takeover.More
+	next := link.More
 	if s.ignores() {
 		s.drop()
 	} else {
 		next = s.deliver()
 	}
-	if next == takeover.More {
-		next = takeover.Requeue
+	if next == link.More {
+		next = link.Requeue
 	}
 	return next
 }
@@ -217,29 +217,29 @@ func (s *session) ignores() bool {
 }
 
 // drop ends the use of the message that is delivered, or of a piece of one.
-func (s *session) drop() takeover.Next {
+func (s *session) drop() link.Next {
 	s.release()
 	s.link.Discard(int(s.used))
-	return takeover.More
+	return link.More
 }
 
 // deliver calls OnMessage.
-func (s *session) deliver() takeover.Next {
+func (s *session) deliver() link.Next {
 	if s.alone {
 		s.ready = true
-		return takeover.Elsewhere
+		return link.Elsewhere
 	}
 	if !s.link.OnLoop() {
 		s.uncork() // the code may take long
 	}
-	ok := s.link.Run(s)
+	ok := s.link.Run()
 	if s.drop(); !ok {
 		return s.conn().failed(errInternal)
 	}
-	return takeover.More
+	return link.More
 }
 
-// Run implements takeover.User.
+// Run implements takeover.Session.
 func (s *session) Run() {
 	returned := false
 	defer func() {
@@ -295,13 +295,14 @@ func (s *session) release() {
 }
 
 // Writable implements takeover.Session.
-func (s *session) Writable() {
+func (s *session) Writable() link.Next {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.much = false
 	if s.choked.Store(false); s.pong != nil {
 		s.conn().sendPong(*s.pong)
 	}
+	return link.More
 }
 
 // limit sets the deadline of the present wait.
@@ -327,7 +328,7 @@ func (s *session) limit(now int64) {
 
 // Expired implements takeover.Session. What is received does not move the deadline, so
 // it may come early.
-func (s *session) Expired() takeover.Next {
+func (s *session) Expired() link.Next {
 	c, now := s.conn(), s.link.Now()
 	switch {
 	case s.closing && now >= s.pinged:
@@ -347,31 +348,31 @@ func (s *session) Expired() takeover.Next {
 		s.mu.Unlock()
 	}
 	s.limit(now)
-	return takeover.More
+	return link.More
 }
 
 // giveUp ends a connection whose client does not answer a Close frame. If the client does not
 // accept what is queued either, that is dropped: there is no further wait for it.
-func (s *session) giveUp() takeover.Next {
+func (s *session) giveUp() link.Next {
 	var sent atomic.Bool
 	s.link.Follow(func() { sent.Store(true) }) // at once if nothing is queued
 	if sent.Load() {
-		return takeover.Close
+		return link.Close
 	}
-	return takeover.Reset
+	return link.Reset
 }
 
 // awaitClose is posted after a Close frame was sent.
-func (s *session) awaitClose() takeover.Next {
+func (s *session) awaitClose() link.Next {
 	if now := s.link.Now(); !s.closing {
 		s.closing, s.pinged = true, now+int64(closeTimeout)
 		s.limit(now)
 	}
-	return takeover.More
+	return link.More
 }
 
-// Stop implements takeover.Session.
-func (s *session) Stop() takeover.Next {
+// Drain implements takeover.Session.
+func (s *session) Drain(int64) link.Next {
 	s.mu.Lock()
 	s.conn().sendClose(CodeGoingAway, "")
 	s.conn().flush()
@@ -380,10 +381,13 @@ func (s *session) Stop() takeover.Next {
 }
 
 // PeerGone implements takeover.Session. Calls that send notice it by themselves.
-func (s *session) PeerGone() {}
+func (s *session) PeerGone(reset bool) {}
+
+// Since implements takeover.Session: the connection is not idle in the sense of HTTP.
+func (s *session) Since(int64) int64 { return -1 }
 
 // Closed implements takeover.Session.
-func (s *session) Closed() {
+func (s *session) Closed(hijacked bool) {
 	s.mu.Lock()
 	s.closed.Store(true)
 	s.ended = true

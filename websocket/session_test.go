@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -18,7 +19,7 @@ type stuckLink struct {
 	held int
 }
 
-func (l *stuckLink) Quick(string) bool { return true }
+func (l *stuckLink) Quick(*string) bool { return true }
 
 func (l *stuckLink) Offer(a, b []byte, limit int) (bool, error) {
 	n := len(a) + len(b)
@@ -38,7 +39,8 @@ func stuck(t *testing.T, o *Options) (*session, *stuckLink) {
 		t.Fatal(err)
 	}
 	l := new(stuckLink)
-	return (*session)(&Conn{h: h, link: l}), l
+	l.s = (*session)(&Conn{h: h, link: l})
+	return l.s, l
 }
 
 func fromClient(op wsframe.Opcode, compressed bool, p string) []byte {
@@ -59,7 +61,7 @@ func TestGathered(t *testing.T) {
 		}
 	}})
 	l.in = fromClient(wsframe.Text, false, "hello")
-	if next := s.Data(false); next != takeover.More {
+	if next := s.Data(false); next != link.More {
 		t.Error(next)
 	}
 	if string(l.sent) != "\x81\x05hello" {
@@ -80,15 +82,15 @@ func TestSlowAfterClose(t *testing.T) {
 	c.Close(4000, "bye")
 	c.tooSlow() // of a Send, which holds no lock between the refusal and this
 	for _, f := range l.posted {
-		if next := f(); next != takeover.More {
+		if next := f(); next != link.More {
 			t.Errorf("what was posted requests %d", next)
 		}
 	}
 	l.in = fromClient(wsframe.Close, false, "\x0f\xa0")
-	if next := s.Data(false); next != takeover.Close {
+	if next := s.Data(false); next != link.Close {
 		t.Error(next)
 	}
-	s.Closed()
+	s.Closed(false)
 	if code := <-codes; code != 4000 {
 		t.Errorf("OnClose has code %d", code)
 	}
@@ -118,7 +120,7 @@ func TestSlice(t *testing.T) {
 	got := 0
 	s, l := stuck(t, &Options{OnMessage: func(*Conn, Type, []byte) { time.Sleep(slice / clockEvery); got++ }})
 	l.in = bytes.Repeat(fromClient(wsframe.Text, false, "a"), batch)
-	if next := s.Data(false); next != takeover.Requeue || got > 2*clockEvery {
+	if next := s.Data(false); next != link.Requeue || got > 2*clockEvery {
 		t.Errorf("%d messages in a turn; %d", got, next)
 	}
 }
@@ -170,7 +172,7 @@ func TestInlineInflate(t *testing.T) {
 	s, l := open()
 	const emptyBlock = "\x00\x00\x00\xff\xff"
 	l.in = fromClient(wsframe.Binary, true, strings.Repeat(emptyBlock, inlineDeflated/len(emptyBlock)+1)+"\x00")
-	if next := s.Data(false); next != takeover.Elsewhere || got != 0 {
+	if next := s.Data(false); next != link.Elsewhere || got != 0 {
 		t.Fatalf("a message of empty blocks: %d, %d messages", next, got)
 	}
 	if next := s.Serve(); got != 1 {
@@ -184,7 +186,7 @@ func TestInlineInflate(t *testing.T) {
 		l.in = bytes.Repeat(fromClient(wsframe.Binary, true, z), 3*batch)
 		for range 2 {
 			got = 0
-			if next := s.Data(false); next != takeover.Requeue || got > tt.most || got < min(tt.most/2, clockEvery) {
+			if next := s.Data(false); next != link.Requeue || got > tt.most || got < min(tt.most/2, clockEvery) {
 				t.Errorf("%d messages of %d bytes in a turn, want %d; %d", got, tt.size, tt.most, next)
 			}
 		}
@@ -203,7 +205,7 @@ func TestMessagesTakeTurns(t *testing.T) {
 	l.in = bytes.Repeat(fromClient(wsframe.Binary, false, "x"), 3*batch)
 	for range 2 {
 		got = 0
-		if next := s.Data(false); next != takeover.Requeue || got > clockEvery {
+		if next := s.Data(false); next != link.Requeue || got > clockEvery {
 			t.Errorf("%d messages in a turn, %d at most; %d", got, clockEvery, next)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -60,7 +61,7 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	}
 	a := &adminServer{}
 	// A goroutine for each connection, so that it works while loops do not.
-	a.srv = &chert.Server{ErrorLog: errs, Engine: chert.EngineGoroutines, MaxConns: 256,
+	a.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 256,
 		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
 			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams,
 			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams})})}
@@ -76,7 +77,7 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 }
 
 func listenAdmin(srv *chert.Server, e endpoint) (listener, error) {
-	l, err := listen(srv.Listen, e)
+	l, err := listen(opener(srv), e)
 	if err != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), "--listen", "--admin"))
 	}
@@ -138,6 +139,22 @@ func (a *adminServer) ready() bool { return !a.draining.Load() }
 func (a *adminServer) drain() {
 	if a != nil {
 		a.draining.Store(true)
+	}
+}
+
+// giveWay leaves the address to another process. The result awaits that; requests under way are answered.
+func (a *adminServer) giveWay(ctx context.Context, over time.Duration) (wait func()) {
+	if a == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.srv.Drain(ctx, over)
+	}()
+	return func() {
+		a.srv.Close() // the server that it shows has ended
+		<-done
 	}
 }
 

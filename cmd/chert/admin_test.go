@@ -153,7 +153,7 @@ func TestAdminErrors(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitUsage, "want host:port, :port, a port or unix:/path", []string{"serve", dir, "--admin", "http://x"}},
+		{exitUsage, "want host:port, :port, a port, unix:/path or fd:NAME", []string{"serve", dir, "--admin", "http://x"}},
 		{exitFailure, "--admin 127.0.0.1:8080: it is given already", []string{"serve", dir, "--admin", "8080"}},
 		{exitFailure, file + ":2:9: admin: :8080 includes it already", []string{"check", file}},
 		{exitFailure, "--admin", []string{"serve", dir, "--listen", "127.0.0.1:0", "--admin", "192.0.2.1:80"}},

@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		{"more", site + "[[site]]\nhosts = 'a'\nroot = '.'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
 			"FILE: ok, 2 sites and 1 redirect\n"},
 		{"errors", "listen = ['8O80']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
-			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port or unix:/path
+			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port, unix:/path or fd:NAME
 FILE:5:7: spa: there is no file "no.html" in "DIR/www"
 FILE:7:9: "[a" is not a valid pattern
 FILE:8:12: the field "Content-Length" cannot be set
@@ -111,8 +111,10 @@ func TestExampleConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	inPage, inExample := make(map[string]bool), make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
-		inPage[m[1]] = true
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+`(?:, `[a-z_]+`)*) \\|").FindAllStringSubmatch(string(page), -1) {
+		for key := range strings.SplitSeq(row[1], ", ") {
+			inPage[strings.Trim(key, "`")] = true
+		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+) =`).FindAllStringSubmatch(all, -1) {
 		inExample[m[1]] = true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/static"
 	"github.com/spf13/cobra"
 )
@@ -45,7 +46,8 @@ func newDemoCmd() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			if err := serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+			err := asProcess(func() error { return serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
+			if err != nil {
 				return failure{err}
 			}
 			return nil
@@ -85,15 +87,15 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	stop, hangup, release := signals()
+	stop, hangup, upgrades, release := signals()
 	defer release()
 	out := newLog(stderr)
 	defer out.Close()
 	handler := o.log.errors(out)
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
-	srv := &chert.Server{ErrorLog: errs}
-	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout,
+	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}
+	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	var err error
@@ -105,6 +107,10 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
+	if s.control, err = startControl(o.control.text, errs); err != nil {
+		return err
+	}
+	defer s.control.close()
 	ls := listeners(s.bindings)
 	s.admin.show(shown{}, ls)
 	opts := demo.Options{Logger: slog.New(handler), At: demoAt(opened(ls[0]))}
@@ -124,7 +130,7 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if err := printDemo(stdout, o, d, ls, s.admin.line()); err != nil {
 		return err
 	}
-	if o.open {
+	if o.open && !successor.Current().Follows() {
 		openBrowser(ls, func(err error) { errs.Printf("note: cannot open the browser: %v", err) })
 	}
 	err = s.serveUntil(stop, hangup)

@@ -232,7 +232,7 @@ func TestDrainAfterReload(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.srv.Serve(l) }()
 	<-l.accepting
-	if err := s.drain(nil); err != nil {
+	if err := s.drain(nil, false); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != http.ErrServerClosed {

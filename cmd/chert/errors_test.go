@@ -33,7 +33,7 @@ func TestUsageErrors(t *testing.T) {
 		seeChert = `; see "chert --help"`
 		seeServe = `; see "chert serve --help"`
 		badListn = `chert: invalid argument %ARG% for "-l, --listen" flag: `
-		wantForm = "want host:port, :port, a port or unix:/path"
+		wantForm = "want host:port, :port, a port, unix:/path or fd:NAME"
 		wantSock = "want unix:/path?mode=0660&group=www-data; either may be left out"
 		wantPort = "want a port from 0 to 65535 (0 takes a free one)"
 	)

@@ -13,7 +13,8 @@ import (
 // besides are the flags that go with --config: they override the file or do not concern it. Those that the file has
 // keys for by site cannot.
 var besides = map[string]bool{
-	"listen": true, "config": true, "open": true, "log": true, "quiet": true, "shutdown-timeout": true, "rate-limit": true,
+	"control": true,
+	"listen":  true, "config": true, "open": true, "log": true, "quiet": true, "shutdown-timeout": true, "rate-limit": true,
 	"rate-store": true, "rate-failure": true, "rate-timeout": true, "rate-instances": true, "trusted-proxy": true, "max-conns": true, "admin": true, "max-conns-per-addr": true,
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/proxy"
@@ -210,12 +211,7 @@ func pointOf(client string) uint64 {
 	if err != nil {
 		return rand.Uint64N(100)
 	}
-	if a = a.Unmap(); a.Is6() {
-		if p, err := a.WithZone("").Prefix(64); err == nil {
-			a = p.Addr()
-		}
-	}
-	b := a.As16()
+	b := peer.Network(a).As16()
 	h := fnv.New64a()
 	h.Write(b[:])
 	n := h.Sum64()

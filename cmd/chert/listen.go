@@ -21,8 +21,8 @@ var defaultListen = endpoint{network: "tcp", address: "127.0.0.1:8080"}
 
 // endpoint is one value of --listen, checked.
 type endpoint struct {
-	network string // "tcp" or "unix"
-	address string // host:port, or the socket's path
+	network string // "tcp", "unix" or "fd"
+	address string // host:port, the socket's path, or the name of a socket that was passed
 	bare    bool   // the port alone was given
 	access  access // to the socket's file
 	tls     bool
@@ -37,6 +37,9 @@ type endpoint struct {
 func (e endpoint) String() string {
 	if e.network == "unix" {
 		return "unix:" + e.address + e.access.String()
+	}
+	if e.network == "fd" {
+		return "fd:" + e.address
 	}
 	return e.address
 }
@@ -70,13 +73,19 @@ func (e endpoint) port() string {
 }
 
 // errListen describes the form of an endpoint.
-var errListen = errors.New("want host:port, :port, a port or unix:/path")
+var errListen = errors.New("want host:port, :port, a port, unix:/path or fd:NAME")
 
 // parseEndpoint checks the form only; whether the host exists and the port is free is known when the endpoint is
 // opened.
 func parseEndpoint(s string) (endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return parseSocket(path)
+	}
+	if name, ok := strings.CutPrefix(s, "fd:"); ok {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' }) {
+			return endpoint{}, errors.New("want the name of a socket after fd:, as in fd:web")
+		}
+		return endpoint{network: "fd", address: name}, nil
 	}
 	bare := isPort(s)
 	if bare { // no host was given
@@ -157,6 +166,7 @@ type listener struct {
 	net.Listener
 	file         *socketFile // nil if it has none
 	tls, upgrade bool        // as of its endpoint
+	drop         func()      // no other process is to inherit it; nil for TCP
 }
 
 // url is showURL of the listener.
@@ -171,6 +181,9 @@ func (l listener) url() string {
 // close may be called more than once, and after the server has closed the Listener.
 func (l listener) close() {
 	l.unlink()
+	if l.drop != nil {
+		l.drop()
+	}
 	l.Listener.Close()
 }
 
@@ -182,10 +195,18 @@ func (l listener) unlink() {
 }
 
 func listen(open openFunc, e endpoint) (l listener, err error) {
-	if e.network == "unix" {
+	switch e.network {
+	case "unix":
 		l, err = listenUnix(open, e)
-	} else if l.Listener, err = open(e.network, e.address); err != nil {
-		err = explainTCP(e, err)
+	case "fd":
+		if l.Listener, err = open(e.network, e.address); err != nil {
+			err = fmt.Errorf("cannot listen on %s: %w; systemd passes the sockets of a unit chert.socket, by the name "+
+				"FileDescriptorName= or the number of the descriptor, from 3 on", e, err)
+		}
+	default:
+		if l.Listener, err = open(e.network, e.address); err != nil {
+			err = explainTCP(e, err)
+		}
 	}
 	if err != nil {
 		return listener{}, err

@@ -59,7 +59,7 @@ func newRootCmd() *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newServeCmd(), newProxyCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(),
-		newHealthCmd(), newDemoCmd(), newAdaptCmd(), newVersionCmd(), newManCmd())
+		newUpgradeCmd(), newHealthCmd(), newDemoCmd(), newAdaptCmd(), newVersionCmd(), newManCmd())
 	return root
 }
 

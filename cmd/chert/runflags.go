@@ -16,13 +16,14 @@ type runFlags struct {
 	log             logFormat // set to the default before add
 	quiet           bool
 	admin           checked
+	control         checked
 	shutdownTimeout time.Duration
 }
 
 func (o *runFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.VarP(&o.listen, "listen", "l", "where to listen: host:port, :port, a port for this machine only,\nor "+
-		"unix:/path?mode=0660&group=NAME; may be repeated")
+		"unix:/path?mode=0660&group=NAME, or fd:NAME of systemd; may be repeated")
 	addBool(cmd, &o.open, "open", "", "open the browser")
 	f.Var(&o.log, "log", "log requests to stderr: "+logNames)
 	addBool(cmd, &o.quiet, "quiet", "q", "print nothing but errors")
@@ -33,6 +34,10 @@ func (o *runFlags) add(cmd *cobra.Command) {
 	o.admin.check, o.admin.kind = checkAdmin, "address"
 	f.Var(&o.admin, "admin", "serve a page about the running server, profiles and health checks at this address, in "+
 		"the form\nof --listen. It has no authentication")
+
+	o.control.check, o.control.kind = checkControl, "path"
+	f.Var(&o.control, "control", "open a unix socket here, for \"chert upgrade\"; only this user may "+
+		"connect, unless it has\nthe options of --listen")
 
 	mustComplete(cmd, "listen", cobra.NoFileCompletions)
 	mustComplete(cmd, "admin", cobra.NoFileCompletions)
@@ -58,6 +63,9 @@ func (o *runFlags) check(given func(flag string) bool) error {
 func (o *runFlags) addresses() (all []endpoint, chosen bool) {
 	if len(o.listen) > 0 {
 		return o.listen, true
+	}
+	if passed := passedEndpoints(); len(passed) > 0 {
+		return passed, true
 	}
 	if port := os.Getenv("PORT"); isPort(port) && port != "0" {
 		return []endpoint{{network: "tcp", address: ":" + port}}, true

@@ -22,6 +22,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/proxy"
@@ -76,6 +77,10 @@ type setup struct {
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
 func serve(o *serveOptions, stdout, stderr io.Writer) error {
+	return asProcess(func() error { return serveSites(o, stdout, stderr) })
+}
+
+func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -93,7 +98,8 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		s.errs.Printf("the limit of open files stays at %v: %v", sys.Limits(), err)
 	}
 	// Before anything is opened, so that no signal leaves a socket file.
-	stop, hangup, release := signals()
+	stop, hangup, upgrades, release := signals()
+	s.upgrades = upgrades
 	defer release()
 	defer reopens(s.files.reopen)()
 
@@ -103,6 +109,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	o.dir, o.config = dir, file
 	if ps, ok := errors.AsType[config.Problems](err); ok && ps.InText() {
 		fmt.Fprintln(stderr, ps)
+		successor.Current().Fail(ps)
 		return fmt.Errorf("%s, so nothing is served", plural(len(ps), "error"))
 	}
 	if err != nil {
@@ -116,7 +123,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		}
 	}()
 	s.conns, s.times = first.conns, first.times
-	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs,
+	s.srv = &chert.Server{Handler: &s.front, ErrorLog: s.errs, Upgrader: upgrader,
 		Refused: s.front.refused, RefusalPage: s.front.refusalPage,
 		MaxConns: s.conns.all, MaxConnsPerAddr: s.conns.perAddr,
 		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
@@ -130,14 +137,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		error) {
 		return s.tls.Load().config(hello)
 	}}
-	plain := s.conns.ofRedirects()
-	s.plain = &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
-		(*s.upgrade.Load()).ServeHTTP(w, r)
-	}),
-		ErrorLog: s.errs, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
-		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
-		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
+	s.plain = s.redirects()
 	if s.bindings, _, err = s.bind(first.listen); err != nil {
 		return err
 	}
@@ -148,6 +148,10 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.admin.close()
+	if s.control, err = startControl(o.control.text, s.errs); err != nil {
+		return err
+	}
+	defer s.control.close()
 	if err := s.manage(first, s.bindings); err != nil {
 		return err
 	}
@@ -160,7 +164,7 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
 		s.errs.Print(warning)
 	}
-	if o.open {
+	if o.open && !successor.Current().Follows() {
 		openBrowser(listeners(s.bindings), func(err error) {
 			if !o.quiet {
 				s.errs.Printf("note: cannot open the browser: %v", err)
@@ -170,6 +174,18 @@ func serve(o *serveOptions, stdout, stderr io.Writer) error {
 	err = s.serveUntil(stop, hangup)
 	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
+}
+
+// redirects makes the server of listeners that redirect to TLS.
+func (s *server) redirects() *chert.Server {
+	plain := s.conns.ofRedirects()
+	return &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		(*s.upgrade.Load()).ServeHTTP(w, r)
+	}),
+		ErrorLog: s.errs, Upgrader: upgrader, Refused: s.front.refused, RefusalPage: s.front.refusalPage,
+		MaxConns: plain.all, MaxConnsPerAddr: plain.perAddr,
+		ReadHeaderTimeout: s.times.Head, IdleTimeout: s.times.Idle}
 }
 
 // load prepares the current configuration of the command line and the file that it names.

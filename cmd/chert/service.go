@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/successor"
+	"github.com/chert-http/chert/internal/systemd"
 )
 
 // service is what "chert serve" and "chert demo" share: listeners that are served until a signal arrives. It belongs
@@ -28,6 +30,8 @@ type service struct {
 	reload   func()        // at SIGHUP
 	bindings []*binding
 	failed   chan error
+	upgrades <-chan os.Signal
+	control  *controlServer // nil for none
 }
 
 // binding is a listener that is served or will be.
@@ -64,7 +68,7 @@ func (s *service) bind(all []endpoint) (bindings []*binding, undo func(), err er
 			bindings = append(bindings, b)
 			continue
 		}
-		l, err := listen(s.srv.Listen, e)
+		l, err := listen(opener(s.srv), e)
 		if err != nil {
 			unbind(opened)
 			return nil, nil, s.explainBind(e, err)
@@ -174,6 +178,13 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	for _, b := range s.bindings {
 		s.begin(b)
 	}
+	process := successor.Current()
+	during, end := context.WithCancel(context.Background())
+	defer end()
+	go s.upgradeAt(during)
+	s.control.serve(func() (string, error) { return s.upgrade(during) })
+	go s.ready(during, s.bindings)
+	defer process.Watchdog(func() bool { s.srv.Stats(); return true })()
 	for {
 		select {
 		case err := <-s.failed:
@@ -181,42 +192,64 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 			s.srv.Close()
 			return fmt.Errorf("the server failed: %w", err)
 		case <-hangup:
+			process.Notify(systemd.Reloading())
 			s.reload()
+			process.Notify(systemd.Ready)
 		case sig := <-stop:
+			end() // an upgrade
+			process.Notify(systemd.Stopping)
 			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; a second signal stops at once\n",
 				sig, s.timeout)
-			return s.drain(stop)
+			return s.drain(stop, false)
+		case <-process.Replaced():
+			return s.drain(stop, true)
 		}
 	}
 }
 
-// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error.
-func (s *service) drain(stop <-chan os.Signal) error {
+// drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error. If
+// the process was replaced, connections end one after another, and the first signal ends that.
+func (s *service) drain(stop <-chan os.Signal, replaced bool) error {
 	srv, timeout := s.srv, s.timeout
 	s.admin.drain()
 	s.unlink()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	end := (*chert.Server).Shutdown
+	if replaced {
+		over := drainOver(srv, timeout)
+		end = func(srv *chert.Server, ctx context.Context) error { return srv.Drain(ctx, over) }
+		// Their sockets are the other process's too.
+		defer s.admin.giveWay(ctx, over)()
+		defer s.control.giveWay(ctx)()
+	}
 	done := make(chan error, 1)
 	if s.plain != nil {
 		defer s.plain.Close()
-		go s.plain.Shutdown(ctx) // what it answers takes no time
+		go end(s.plain, ctx) // what it answers takes no time
 	}
-	go func() { done <- srv.Shutdown(ctx) }()
-	select {
-	case err := <-done:
-		// net.ErrClosed: a reload has closed a listener, and its Serve has not returned yet.
-		if err == nil || errors.Is(err, net.ErrClosed) {
-			return nil
+	go func() { done <- end(srv, ctx) }()
+	for {
+		select {
+		case err := <-done:
+			// net.ErrClosed: a reload has closed a listener, and its Serve has not returned yet.
+			if err == nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			srv.Close()
+			if errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
+			}
+			return fmt.Errorf("cannot stop cleanly: %w", err)
+		case sig := <-stop:
+			if replaced {
+				replaced = false
+				go srv.Shutdown(ctx)
+				continue
+			}
+			srv.Close()
+			return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
 		}
-		srv.Close()
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("requests were cut off after %v; --shutdown-timeout gives them longer", timeout)
-		}
-		return fmt.Errorf("cannot stop cleanly: %w", err)
-	case sig := <-stop:
-		srv.Close()
-		return fmt.Errorf("second signal (%v): stopped at once, requests were cut off", sig)
 	}
 }
 

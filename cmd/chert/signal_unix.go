@@ -67,6 +67,9 @@ func reopens(f func()) (done func()) {
 	}
 }
 
+// notifyUpgrades sends SIGUSR2 to c.
+func notifyUpgrades(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
+
 // hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)

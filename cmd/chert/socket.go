@@ -11,6 +11,9 @@ import (
 
 // listenUnix opens a socket file. It replaces one that a dead process left; any other file in its place is an error.
 func listenUnix(open openFunc, e endpoint) (listener, error) {
+	if s, ok := takeUnix(e); ok {
+		return inheritUnix(e, s)
+	}
 	if err := removeStale(e); err != nil {
 		return listener{}, err
 	}
@@ -27,7 +30,9 @@ func listenUnix(open openFunc, e endpoint) (listener, error) {
 		l.Close()
 		return listener{}, explainUnix(e, err)
 	}
-	opened := listener{Listener: l, file: &socketFile{path: e.address, made: made}}
+	file := &socketFile{path: e.address, made: made, mode: made.Mode().Perm(), gid: groupOf(made)}
+	opened := listener{Listener: l, file: file}
+	opened.drop = keepUnix(e, l, file)
 	if err := opened.file.apply(e.access); err != nil {
 		opened.close()
 		return listener{}, err

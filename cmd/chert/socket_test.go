@@ -178,7 +178,7 @@ func TestSocketFileRemove(t *testing.T) {
 	if err := os.Chtimes(path, later, later); err != nil {
 		t.Fatal(err)
 	}
-	(&socketFile{path, made}).remove()
+	(&socketFile{path: path, made: made}).remove()
 	now, err := os.Lstat(path)
 	if err != nil {
 		t.Fatal("removed the successor's file")
@@ -186,7 +186,7 @@ func TestSocketFileRemove(t *testing.T) {
 	if now.ModTime().Equal(made.ModTime()) {
 		t.Skip("file times are too coarse here")
 	}
-	(&socketFile{path, now}).remove()
+	(&socketFile{path: path, made: now}).remove()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Error("left the file behind")
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chert-http/chert/internal/successor"
 )
 
 // access determines who may connect to a socket: on Linux, every process that may write to its file. The zero value
@@ -76,7 +78,12 @@ func (a access) String() string {
 // socketFile is the file of a listening socket.
 type socketFile struct {
 	path string      // one of its names, if it has several through links
-	made fs.FileInfo // as the system made it
+	made fs.FileInfo // nil if it has been replaced or removed
+	// As the system made it.
+	mode fs.FileMode
+	gid  int
+	// inherited: a process before this one made it.
+	inherited bool
 }
 
 // ours reports whether info is of that file; another may have its name by now. While the socket is open, the system
@@ -92,6 +99,9 @@ func (f *socketFile) isAt(path string) bool {
 // remove may be called more than once, best before the socket is closed: as long as it accepts, no program takes the
 // file for one that a dead process left. Afterwards a successor's file may have the same inode number, hence the times.
 func (f *socketFile) remove() {
+	if f.made == nil || !successor.Current().Owns(f.inherited) {
+		return
+	}
 	if now, err := os.Lstat(f.path); err == nil && f.ours(now) && now.ModTime().Equal(f.made.ModTime()) {
 		os.Remove(f.path)
 	}
@@ -107,7 +117,7 @@ func (f *socketFile) apply(a access) error {
 	if err != nil {
 		return fmt.Errorf("cannot set the mode of the socket %s: %w", quote(f.path), cause(err))
 	}
-	gid, mode, old := groupOf(f.made), f.made.Mode().Perm(), now.Mode().Perm()
+	gid, mode, old := f.gid, f.mode, now.Mode().Perm()
 	if a.group != "" {
 		if gid, err = lookupGroup(a.group); err != nil {
 			return err

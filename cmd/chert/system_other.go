@@ -21,6 +21,9 @@ func isBadName(error) bool { return false }
 // groupOf returns -1: files have no group here.
 func groupOf(fs.FileInfo) int { return -1 }
 
+// identityOf returns nothing: no socket is inherited here.
+func identityOf(fs.FileInfo) string { return "" }
+
 func detach(*exec.Cmd) {}
 
 // systemBrowser is a guess; $BROWSER names another.

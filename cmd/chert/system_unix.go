@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"syscall"
@@ -35,6 +36,14 @@ func groupOf(info fs.FileInfo) int {
 		return int(st.Gid)
 	}
 	return -1
+}
+
+// identityOf tells a file from others that had or will have its name.
+func identityOf(info fs.FileInfo) string {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprint(st.Dev, " ", st.Ino, " ", info.ModTime().UnixNano())
+	}
+	return ""
 }
 
 // detach keeps Ctrl-C, which the terminal sends to a whole process group, from ending the browser as well.

@@ -44,6 +44,9 @@ func isBadName(err error) bool {
 // groupOf returns -1: files have no group here.
 func groupOf(fs.FileInfo) int { return -1 }
 
+// identityOf returns nothing: no socket is inherited here.
+func identityOf(fs.FileInfo) string { return "" }
+
 func detach(*exec.Cmd) {}
 
 func systemBrowser() []string { return []string{"rundll32", "url.dll,FileProtocolHandler"} }

@@ -23,8 +23,8 @@ type Request struct {
 	// in it as package netip formats it; "" if there is none, or the server does not know it.
 	RemoteAddr string
 	PeerIP     string
-	LocalAddr  net.Addr // that the client connected to; nil if the server does not tell
-	TLS        bool     // the connection is encrypted
+	Local      Local // nil if the server does not tell
+	TLS        bool  // the connection is encrypted
 	Fields     Fields
 	// Forwards: the server can forward the request to another one; see Exchange.Forward.
 	Forwards bool
@@ -32,6 +32,9 @@ type Request struct {
 	// not set. See Exchange.Now.
 	Time time.Duration
 }
+
+// Local has the address that the client connected to. It is asked only if a handler asks.
+type Local interface{ LocalAddr() net.Addr }
 
 // Fields gives access to a request's header fields. The slices belong to the
 // server.
@@ -124,7 +127,10 @@ func (x *Exchange) LocalAddr() net.Addr {
 		local, _ := x.plain.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		return local
 	}
-	return x.req.LocalAddr
+	if x.req.Local == nil {
+		return nil
+	}
+	return x.req.Local.LocalAddr()
 }
 
 // SetRemoteAddr sets the address of the client. For middleware.

@@ -28,7 +28,7 @@ type Server struct {
 	Gate     *loop.Gate
 	Observed *observe.Server
 	Logf     func(format string, args ...any)
-	Stopping func() bool // Shutdown or Close was called
+	Stopping func() bool // Drain, Shutdown or Close was called
 	Seek     func()      // has an idle connection give way
 	// Peers: addresses are counted, so that they have to be known at once.
 	Peers bool

@@ -47,6 +47,71 @@ func TestListenerSockets(t *testing.T) {
 	nc.Close()
 }
 
+// A listener of several sockets accepts from each of them, passes all of them on, and opens no
+// more than loops need.
+func TestInherited(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	before, err := Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := before.sockets(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.Close()
+	l, err := Inherit("tcp", fds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	copies, err := l.Sockets()
+	if err != nil || len(copies) != 3 {
+		t.Fatalf("%d sockets, %v", len(copies), err)
+	}
+	closeAll(copies)
+	// Each has connections, as the kernel spreads them by the clients' ports.
+	const dials = 60
+	for range dials {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	for range dials {
+		nc, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+	}
+	copies, err = l.Sockets()
+	if err != nil || len(copies) != 3 {
+		t.Errorf("while it accepts: %d sockets, %v", len(copies), err)
+	}
+	next, err := Inherit("tcp", copies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := next.sockets(2)
+	if err != nil || len(all) != 3 {
+		t.Errorf("%d sockets for two loops, %v", len(all), err)
+	}
+	closeAll(all)
+	next.Close()
+	l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if _, err := l.Sockets(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
 // A set whose pollers cannot all be opened leaves none.
 func TestNewSetFails(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
 		return nil, errShare
 	}
 	j.counts = client
-	j.c.SetClient(client)
+	j.c.SetPeer(client)
 	return a.shake(j)
 }
 

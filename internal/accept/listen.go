@@ -27,9 +27,7 @@ func Listen(network, addr string) (*Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &Listener{
-		TCPListener: l.(*net.TCPListener), network: network, closed: make(chan struct{}), gone: make(chan struct{}),
-	}, nil
+	return newListener(network, l.(*net.TCPListener), nil), nil
 }
 
 // plain listens on an address, and reusePort on one that several sockets share. The
@@ -62,12 +60,29 @@ func share(c syscall.RawConn, err error) error {
 type Listener struct {
 	*net.TCPListener
 	network string
-	once    sync.Once
-	moved   atomic.Bool   // the loops have the socket; TCPListener is closed
-	closed  chan struct{} // Close was called
-	gone    chan struct{} // closed when the loops have closed their sockets
+	// more are further sockets that listen on the address, of a process before this one: those of its
+	// loops. Listener owns them until Serve or Close.
+	more    []int
+	several *several   // accepts from more as well, if Accept is called
+	moving  bool       // Serve has begun: more and the socket are about to be the loops'
+	mu      sync.Mutex // of more, several and moving
+	// copies duplicates the sockets of the loops, once placed is closed; nil if they have none.
+	copies    func() ([]int, error)
+	placed    chan struct{}
+	accepting <-chan struct{} // Accept waits for it; nil for none
+	once      sync.Once
+	moved     atomic.Bool   // the loops have the socket; TCPListener is closed
+	closed    chan struct{} // Close was called
+	gone      chan struct{} // closed when the loops have closed their sockets
 
-	goneOnce sync.Once // closes gone
+	goneOnce, placedOnce sync.Once // close gone and placed
+}
+
+func newListener(network string, l *net.TCPListener, more []int) *Listener {
+	return &Listener{
+		TCPListener: l, network: network, more: more,
+		placed: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+	}
 }
 
 // closeWait bounds the wait for loops that close their listening sockets. It
@@ -81,6 +96,7 @@ func (l *Listener) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
 		err = l.TCPListener.Close()
+		l.closeMore()
 		if !l.moved.Load() {
 			return
 		}
@@ -102,17 +118,10 @@ func (l *Listener) Serve(
 	set *Set, a *loop.Accept, open func(n int) ([]int, error), stop <-chan struct{}, number int,
 ) error {
 	defer l.goneOnce.Do(func() { close(l.gone) })
-	if open == nil {
-		open = l.sockets
-	}
-	fds, err := open(len(set.Loops))
-	if err != nil {
-		return err
-	}
-	// The loops have the socket; the runtime's poller need not wake up for it.
-	l.moved.Store(true)
-	l.TCPListener.Close()
-	end, err := set.listen(fds, a)
+	l.mu.Lock()
+	l.moving = true
+	l.mu.Unlock()
+	end, err := l.move(set, a, open)
 	if err != nil {
 		return err
 	}
@@ -126,9 +135,27 @@ func (l *Listener) Serve(
 	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 }
 
-// sockets opens n listening sockets on the address, of which the first is the
-// listener's own, duplicated. The caller owns them; the listener itself stays
-// open only to be closed.
+// move gives the loops of set their sockets.
+func (l *Listener) move(set *Set, a *loop.Accept, open func(n int) ([]int, error)) (end func(), err error) {
+	defer l.placedOnce.Do(func() { close(l.placed) })
+	if open == nil {
+		open = l.sockets
+	}
+	fds, err := open(len(set.Loops))
+	if err != nil {
+		return nil, err
+	}
+	// The loops have the socket; the runtime's poller need not wake up for it.
+	l.moved.Store(true)
+	l.TCPListener.Close()
+	end, l.copies, err = set.listen(fds, a)
+	return end, err
+}
+
+// sockets returns n listening sockets on the address, of which the first is the
+// listener's own, duplicated, and opens those that there are not yet. If a process before
+// this one had more, all are returned: connections may wait in each. The caller owns them;
+// the listener itself stays open only to be closed.
 func (l *Listener) sockets(n int) (fds []int, err error) {
 	defer func() {
 		if err != nil {
@@ -141,6 +168,10 @@ func (l *Listener) sockets(n int) (fds []int, err error) {
 		return nil, err
 	}
 	fds = append(fds, first)
+	l.mu.Lock()
+	fds = append(fds, l.more...)
+	l.more = nil
+	l.mu.Unlock()
 	for len(fds) < n {
 		again, err := reusePort.Listen(context.Background(), l.network, l.Addr().String())
 		if err != nil {
@@ -171,6 +202,8 @@ func dup(raw syscall.RawConn, err error) (int, error) {
 
 func closeAll(fds []int) {
 	for _, fd := range fds {
-		sys.Close(fd)
+		if fd >= 0 {
+			sys.Close(fd)
+		}
 	}
 }

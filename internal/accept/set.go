@@ -1,6 +1,8 @@
 package accept
 
 import (
+	"errors"
+	"net"
 	"sync"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -52,16 +54,19 @@ func (set *Set) Broadcast(what conn.Command) {
 	set.Each(func(l *loop.Loop) { l.Broadcast(what) })
 }
 
-// listen gives each loop its socket. stop closes them and waits until it is
-// done; it may be called once.
-func (set *Set) listen(fds []int, a *loop.Accept) (stop func(), err error) {
+// listen gives each loop its socket, and the first loops another one if there are more sockets
+// than loops. stop closes them and waits until it is done; it may be called once. copies
+// duplicates those that are open; the caller owns the result.
+func (set *Set) listen(fds []int, a *loop.Accept) (stop func(), copies func() ([]int, error), err error) {
 	var (
 		mu        sync.Mutex
 		listeners = make([]*loop.Listener, len(fds))
 		wait      sync.WaitGroup
 	)
-	for i, l := range set.Loops {
+	loopOf := func(i int) *loop.Loop { return set.Loops[i%len(set.Loops)] }
+	for i := range fds {
 		wait.Add(1)
+		l := loopOf(i)
 		ok := l.Do(func() {
 			defer wait.Done()
 			ln, e := l.Listen(fds[i], a)
@@ -79,10 +84,10 @@ func (set *Set) listen(fds []int, a *loop.Accept) (stop func(), err error) {
 	}
 	wait.Wait()
 	stop = func() {
-		for i, l := range set.Loops {
-			if ln := listeners[i]; ln != nil {
+		for i, ln := range listeners {
+			if ln != nil {
 				wait.Add(1)
-				if !l.Do(func() { ln.Close(wait.Done) }) {
+				if !loopOf(i).Do(func() { ln.Close(wait.Done) }) {
 					wait.Done()
 				}
 			}
@@ -91,7 +96,28 @@ func (set *Set) listen(fds []int, a *loop.Accept) (stop func(), err error) {
 	}
 	if err != nil {
 		stop()
-		return nil, err
+		return nil, nil, err
 	}
-	return stop, nil
+	copies = func() ([]int, error) {
+		all := make([]int, len(fds))
+		errs := make([]error, len(fds))
+		var wait sync.WaitGroup
+		for i, ln := range listeners {
+			wait.Add(1)
+			all[i], errs[i] = -1, net.ErrClosed
+			if !loopOf(i).Do(func() {
+				defer wait.Done()
+				all[i], errs[i] = ln.Dup()
+			}) {
+				wait.Done()
+			}
+		}
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			closeAll(all)
+			return nil, err
+		}
+		return all, nil
+	}
+	return stop, copies, nil
 }

@@ -75,7 +75,7 @@ func (t *Timing) Held(d time.Duration) {
 }
 
 // Lost reports whether it has held a loop so long that the loop went on without it. It
-// may be called where Held is, and after the Link's Leave.
+// may be called where Held is, and after the Link's Do.
 func (t *Timing) Lost() bool { return t.lost }
 
 // Account counts the request, which has ended. driving is as in package tally.

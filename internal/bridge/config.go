@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -46,7 +47,10 @@ type Config struct {
 	Stopped func() bool
 	// Stopping is closed when the server begins to stop; see StoppingKey.
 	Stopping <-chan struct{}
-	Logf     func(format string, args ...any)
+	// Leaving, if not nil, reports whether connections are asked to end one after another,
+	// before Stopping is closed.
+	Leaving func() bool
+	Logf    func(format string, args ...any)
 	// Refused, if not nil, is called for requests that are refused without
 	// calling the handler. local is the address that the client connected to, and
 	// head what has arrived of the request. It does not block.
@@ -55,7 +59,7 @@ type Config struct {
 	// its media type; no body means the server's own.
 	RefusalPage func(status int) (mediaType string, body []byte)
 	// Slots bounds how many handlers run at once; nil means no bound.
-	Slots *conn.Semaphore
+	Slots *loop.Semaphore
 	// DrainFor bounds how long the unread rest of a body is drained.
 	DrainFor time.Duration
 	// Shared is for connections on loops.
@@ -102,6 +106,23 @@ func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 		l.seen[key] = a
 	}
 	return a
+}
+
+// Ending reports whether a Session's Drain is for the end of the server, so that it concerns
+// connections that user code has taken over too.
+func (c *Config) Ending() bool {
+	select {
+	case <-c.Stopping:
+		return true
+	default:
+		return c.Leaving != nil && c.Leaving()
+	}
+}
+
+// KeepsIdle reports whether a connection waits for another request, if its last response has
+// promised that: its client may have sent it already.
+func (c *Config) KeepsIdle() bool {
+	return c.KeepAlives() || c.Leaving != nil && c.Leaving() && !c.Stopped()
 }
 
 // maxDrain is how much of an unread body is read to keep the connection;

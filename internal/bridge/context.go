@@ -54,7 +54,7 @@ func (c *reqContext) Value(key any) any {
 	case http.ServerContextKey:
 		return c.c.HTTPServer()
 	case http.LocalAddrContextKey:
-		if a := c.c.Link.LocalAddr(); a != nil {
+		if a := c.c.LocalAddr(); a != nil {
 			return a
 		}
 		return nil

@@ -114,13 +114,13 @@ func (x *Exchange) Init(c *Client, m Message) {
 }
 
 // use runs f while the connection is guaranteed to be the exchange's, or reports false.
-func (x *Exchange) use(f func(Link)) bool {
+func (x *Exchange) use(f func()) bool {
 	x.life.Lock()
 	defer x.life.Unlock()
 	if x.over {
 		return false
 	}
-	f(x.link())
+	f()
 	return true
 }
 
@@ -156,13 +156,13 @@ func (x *Exchange) gone() {
 // limitReads sets a read deadline of chert's own. restore restores the
 // handler's.
 func (x *Exchange) limitReads(until time.Time) (restore func()) {
-	x.use(func(l Link) {
+	x.use(func() {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
-		l.SetReadDeadline(until)
+		x.setReadDeadline(until)
 	})
-	return func() { x.use(func(l Link) { l.SetReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func() { x.setReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -184,7 +184,7 @@ func (x *Exchange) writeBy() time.Time {
 // request has been read; otherwise the body's end does.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func(l Link) { gone = l.WatchPeer() }) && gone {
+	if x.is(bodyDone) && x.use(func() { gone = x.peerGone() }) && gone {
 		x.gone()
 	}
 }
@@ -197,35 +197,21 @@ func (x *Exchange) AllRead() {
 	}
 }
 
-// Serve runs the handler, or answers what the request is refused for, and returns
-// how the connection continues. It is called between the Link's Enter and Leave.
-// After runtime.Goexit it does not return.
-func (x *Exchange) Serve() (next conn.Next) {
-	returned := false
-	defer exec.Ended(&returned, func(e exec.End) { next = x.cut(e) })
-	next = x.serve()
-	returned = true
-	return next
-}
-
-// cut ends the request when the handler has panicked or ends its goroutine.
-func (x *Exchange) cut(e exec.End) conn.Next {
+// Cut ends the request when the handler that Serve has called has panicked or ends its
+// goroutine, and returns what Serve would.
+func (x *Exchange) Cut(e exec.End) conn.Next {
 	x.c.LogEnd(e)
 	x.m.Release()
 	next := x.abort()
-	if !e.Exited() {
-		return next
-	}
-	if next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
+	if e.Exited() && next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
 		x.accountEarly()
-	}
-	if next != conn.Detached || x.Taken() != nil {
-		x.link().Abandon()
 	}
 	return next
 }
 
-func (x *Exchange) serve() conn.Next {
+// Serve runs the handler, or answers what the request is refused for, and returns how the
+// connection continues. It is called by what a Link runs, as Cut is.
+func (x *Exchange) Serve() conn.Next {
 	switch {
 	case x.Refusal == ForRoom:
 		Busy.ServeHTTP(x.writer(), &x.Req)
@@ -240,10 +226,10 @@ func (x *Exchange) serve() conn.Next {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.link().SetReadDeadline(by)
+			x.setReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.link().SetWriteDeadline(time.Now().Add(d))
+			x.setWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
@@ -310,12 +296,12 @@ func (x *Exchange) hijack() (net.Conn, []byte, error) {
 		return nil, nil, http.ErrNotSupported
 	}
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
-	if err := x.c.Link.Sent(); err != nil {
+	if err := x.c.Link.Send(&conn.Write{Wait: conn.ForAll}); err != nil {
 		return nil, nil, err
 	}
 	x.life.Lock()
 	defer x.life.Unlock()
-	nc, rest, err := x.c.Link.Hijack()
+	nc, rest, err := x.c.Link.Lent().Hijack()
 	if err == nil {
 		x.over = true
 		if x.Body != nil {

@@ -81,10 +81,8 @@ func (h *held) Late(time.Duration)    {}
 func (h *held) PeerGone(reset bool)   {}
 
 func (h *held) Drain(int64) conn.Next {
-	select {
-	case <-h.c.Stopping:
+	if h.c.Ending() {
 		h.source.Stop()
-	default:
 	}
 	return conn.More
 }
@@ -119,14 +117,14 @@ func (h *held) answer(p []byte) {
 			return Failure(err)
 		}
 		if h.Given(len(p)); h.c.waits() {
-			h.c.Link.Follow(h)
+			h.c.Link.Out().Follow(h)
 		} else {
 			h.Over(h.c, 0, true)
 		}
 		if h.unread {
 			return conn.Linger
 		}
-		if h.last || !h.c.KeepAlives() {
+		if h.last || !h.c.KeepsIdle() {
 			return conn.Close
 		}
 		h.source.Closed()

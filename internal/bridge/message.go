@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 
 	"github.com/chert-http/chert/direct/wire"
@@ -124,7 +125,7 @@ func (c *Client) Begin() {
 // Refuse records that a request is refused without calling the handler; see Config.Refused.
 func (c *Client) Refuse(status int, reason string, head []byte) {
 	if f := c.Refused; f != nil {
-		f(c.Link.Peer().RemoteAddr, c.Link.LocalAddr(), status, reason, head)
+		f(c.Link.Peer().RemoteAddr, c.LocalAddr(), status, reason, head)
 	}
 }
 
@@ -140,6 +141,12 @@ func (c *Client) RefusalPage(status int) (mediaType string, body []byte) {
 	}
 	return mediaType, body
 }
+
+// LocalAddr returns the server's address. Safe for concurrent use, also after the connection's end.
+func (c *Client) LocalAddr() net.Addr { return c.Link.NetConn().LocalAddr() }
+
+// RemoteAddr is LocalAddr of the client, whose address a proxy may have told.
+func (c *Client) RemoteAddr() net.Addr { return c.Link.Peer().Addr(c.Link.NetConn().RemoteAddr()) }
 
 // SetTLS sets what was negotiated, before the first request.
 func (c *Client) SetTLS(state *tls.ConnectionState) {

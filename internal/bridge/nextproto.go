@@ -23,7 +23,7 @@ func (s shakeContext) Value(key any) any {
 	case http.ServerContextKey:
 		return s.c.HTTPServer()
 	case http.LocalAddrContextKey:
-		return s.c.Link.LocalAddr()
+		return s.c.LocalAddr()
 	}
 	return s.Context.Value(key)
 }

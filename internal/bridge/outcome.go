@@ -74,19 +74,19 @@ func (w *Response) outcome() (o Outcome) {
 // follow is Client.Follow for the response of x.
 func (x *Exchange) follow(o *Outcome) {
 	if o.watcher != nil {
-		x.c.Follow(x.link(), o)
+		x.c.Follow(x.tail(), o)
 	}
 }
 
 // Follow notifies the watcher of o, if there is one, of the delivery of the
-// response, whose last byte has been passed to l, the Link of the connection or of
-// its stream. Only the Link's owner may call it, without holding a lock.
-func (c *Client) Follow(l Link, o *Outcome) {
+// response, whose last byte has been passed to the Link and is in t, if it waits. Only the
+// Link's owner may call it, without holding a lock.
+func (c *Client) Follow(t Tail, o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
 	o.cfg, o.peer = c.Config, c.Link.Peer().RemoteAddr
-	waiting, lost := l.Unsent()
+	waiting, lost := t.Unsent()
 	if waiting == 0 {
 		o.notify(lost)
 		return
@@ -94,13 +94,13 @@ func (c *Client) Follow(l Link, o *Outcome) {
 	if o.keep() {
 		f := follows.Get().(*Outcome)
 		*f = *o
-		l.Follow(f)
+		t.Follow(f)
 	}
 }
 
 // waits reports whether something of what was passed to the Link has not been sent.
 func (c *Client) waits() bool {
-	waiting, _ := c.Link.Unsent()
+	waiting, _ := c.Link.Out().Unsent()
 	return waiting > 0
 }
 

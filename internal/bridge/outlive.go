@@ -106,10 +106,8 @@ func (l *lasting) Writable() conn.Next {
 }
 
 func (l *lasting) Drain(int64) conn.Next {
-	select {
-	case <-l.c.Stopping:
+	if l.c.Ending() {
 		l.source.Stop()
-	default:
 	}
 	return conn.More
 }
@@ -117,14 +115,14 @@ func (l *lasting) Drain(int64) conn.Next {
 func (l *lasting) Closed(bool) {
 	l.count(false)
 	l.source.Closed()
-	_, lost := l.c.Link.Unsent()
+	_, lost := l.c.Link.Out().Unsent()
 	l.Over(l.c, lost, l.ended.Load())
 	l.c.SetState(http.StateClosed)
 }
 
 // Offer and the following implement takeover.Stream.
 func (l *lasting) Offer(p []byte, body, limit int) (much bool, err error) {
-	if much, err = l.c.Link.Offer(p, nil, limit); err == nil {
+	if much, err = l.c.Link.Out().Offer(p, nil, limit); err == nil {
 		l.Given(body)
 	}
 	return much, err
@@ -139,4 +137,4 @@ func (l *lasting) End(abort bool) {
 	l.c.Link.Post(func() conn.Next { return next })
 }
 
-func (l *lasting) RemoteAddr() net.Addr { return l.c.Link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.c.RemoteAddr() }

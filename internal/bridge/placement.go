@@ -91,11 +91,11 @@ func (x *Exchange) Late(held time.Duration) {
 	}
 }
 
-// Learn records how the handler has run, after the Link's Leave.
-func (x *Exchange) Learn() {
+// Learn records how the handler has run, which has waited for the peer or not.
+func (x *Exchange) Learn(waited bool) {
 	// Not if it waited for the peer, which must not be able to spoil a record;
 	// nor for 404 and 405, which any client can cause under any name.
-	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !x.link().Waited() {
+	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !waited {
 		x.table().Ran(x.method.String(), x.key(), time.Duration(t.took))
 	}
 }

@@ -138,7 +138,7 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 }
 
 // passBy sends n bytes with f, bypassing the buffers, after what is in them.
-func (w *Response) passBy(n int64, f func(t conn.Link) (int64, error)) (int64, error) {
+func (w *Response) passBy(n int64, f func() (int64, error)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Another goroutine may have used the response since beginZeroCopy.
@@ -155,7 +155,7 @@ func (w *Response) passBy(n int64, f func(t conn.Link) (int64, error)) (int64, e
 	if err := w.flush(); err != nil {
 		return 0, err
 	}
-	sent, err := f(w.x.c.Link)
+	sent, err := f()
 	w.Written += sent
 	w.Given += sent
 	w.failed(err)
@@ -177,8 +177,12 @@ func fileOf(src io.Reader) conn.File {
 // sendFile sends up to n bytes of f. ok is false if the system does not support
 // that.
 func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
-	sent, err = w.passBy(n, func(t conn.Link) (sent int64, err error) {
-		sent, ok, err = t.SendFile(f, -1, n)
+	l, can := w.x.c.Link.(conn.Splicer)
+	if !can {
+		return 0, false, nil
+	}
+	sent, err = w.passBy(n, func() (sent int64, err error) {
+		sent, ok, err = l.SendFile(f, -1, n)
 		return sent, err
 	})
 	return sent, ok, err
@@ -199,7 +203,8 @@ func (w *Response) SendFile(f direct.File) error {
 			return err
 		}
 	}
-	for begun := false; f.Len > 0; begun = true {
+	l, can := w.x.c.Link.(conn.Splicer)
+	for begun := false; can && f.Len > 0; begun = true {
 		if begun && f.Check != nil {
 			if err := f.Check(); err != nil {
 				return err
@@ -213,8 +218,8 @@ func (w *Response) SendFile(f direct.File) error {
 			break // CopyTo will return why
 		}
 		ok := false
-		sent, err := w.passBy(n, func(t conn.Link) (sent int64, err error) {
-			sent, ok, err = t.SendFile(f.File, f.Offset, n)
+		sent, err := w.passBy(n, func() (sent int64, err error) {
+			sent, ok, err = l.SendFile(f.File, f.Offset, n)
 			return sent, err
 		})
 		if !ok && err == nil {

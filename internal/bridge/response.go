@@ -286,24 +286,24 @@ func (w *Response) FlushError() error {
 // it, and a deadline must be able to end that wait.
 func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
-	return w.control(func(t Link) {
+	return w.control(func() {
 		w.x.seldom().readBy = &deadline
-		t.SetReadDeadline(deadline)
+		w.x.setReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
 
 func (w *Response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func(t Link) { t.SetWriteDeadline(deadline) },
+	return w.control(func() { w.x.setWriteDeadline(deadline) },
 		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 
 func (w *Response) EnableFullDuplex() error {
-	return w.control(func(Link) { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
+	return w.control(func() { w.FullDuplex.Store(true) }, func(net.Conn) error { return nil })
 }
 
 // control calls f while the connection is the handler's, and hijacked after
 // Hijack.
-func (w *Response) control(f func(t Link), hijacked func(net.Conn) error) error {
+func (w *Response) control(f func(), hijacked func(net.Conn) error) error {
 	if nc := w.taken.Load(); nc != nil {
 		if *nc == nil { // a stream that was taken over
 			return errDone

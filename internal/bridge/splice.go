@@ -52,7 +52,8 @@ const spliceMax = 1 << 20
 // Close, and by nothing else. mu is not held meanwhile, so a handler that
 // returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
-	if !sys.HaveSplice || w.x.Shared || !w.x.c.Link.CanRelay() {
+	l, can := w.x.c.Link.(conn.Splicer)
+	if !sys.HaveSplice || w.x.Shared || !can || !l.CanRelay() {
 		return 0, false, nil
 	}
 	raw, err := src.SyscallConn()
@@ -72,8 +73,8 @@ func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 	}
 	// Data that is read and not sent, because the client has disconnected, is
 	// lost, as with net/http.
-	give := func(t conn.Link) (int64, error) {
-		n, err := t.SendRelay(&r)
+	give := func() (int64, error) {
+		n, err := l.SendRelay(&r)
 		return int64(n), err
 	}
 	for sent < n {

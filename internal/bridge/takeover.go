@@ -9,6 +9,7 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
@@ -30,10 +31,16 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		status = http.StatusOK // RFC 8441 section 5
 	}
 	return w.passOn(status, true, func(c *Client) *Ending {
-		l := w.x.link()
-		l.Share()
-		t := &taken{link: l, c: c, shared: w.x.Shared}
-		t.s = begin(t)
+		t := &taken{c: c}
+		if w.x.Shared {
+			t.stream = w.x.stream()
+			t.stream.Share()
+			t.Link = t.stream
+		} else {
+			c.Link.Share()
+			t.Link = c.Link
+		}
+		t.Session = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
 		return &t.Ending
@@ -114,24 +121,25 @@ func (x *Exchange) Taken() conn.Session {
 	return x.rare.taken
 }
 
-// taken is a connection that was taken over: a takeover.Link for the Session s, and
-// the conn.Session of the Link below, in whose terms it translates.
+// taken is a connection that was taken over, or a stream: the takeover.Link of its Session, and
+// the conn.Session of the Link below.
 type taken struct {
 	Ending
-	link Link
-	s    takeover.Session
-	c    *Client
-	kind string // of the user code, from the first Quick on
+	takeover.Session
+	link.Link
+	stream Stream // the same; nil if it is a connection
+	c      *Client
+	kind   *string // of the user code, from the first Quick on
 	// quickIn is the Epoch in which the code was found to be quick; 0 for none.
 	quickIn uint64
-	// Of the current run of user code; used by the owner.
+	// began is when the current run of user code began, and then how long it took, or is
+	// negative after a panic. Used by the owner; 0 if the run is not timed.
 	began int64
 	// facts are those below: Late may be called at any time.
 	facts atomic.Uint32
-	// shared: the connection is a stream of one, whose runs are under a lease already,
-	// so that the loop's Sampler is not theirs to use. runs counts them.
-	runs   uint16
-	shared bool
+	// runs counts those of a stream, which are under a lease already, so that the loop's
+	// Sampler is not theirs to use.
+	runs uint16
 }
 
 // Bits of taken.facts.
@@ -155,7 +163,7 @@ func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
 // count counts t, which begins or has ended.
 func (t *taken) count(begun bool) {
 	t.c.Count(tally.WebSocketsBegun, begun)
-	if !t.shared {
+	if t.stream == nil {
 		t.c.Count(tally.TakenBegun, begun)
 	}
 }
@@ -169,55 +177,39 @@ func (c *Client) Count(id tally.ID, begun bool) {
 	c.Link.Tally().Add(false, id, 1)
 }
 
-// nexts translates takeover.Next.
-var nexts = [...]conn.Next{
-	takeover.More: conn.More, takeover.Requeue: conn.Requeue, takeover.Pause: conn.Pause, takeover.Close: conn.Close,
-	takeover.Linger: conn.Linger, takeover.Reset: conn.Reset, takeover.Elsewhere: conn.Elsewhere,
-}
-
-// Data, Serve, Writable, Expired and Closed implement conn.Session.
-func (t *taken) Data(eof bool) conn.Next { return nexts[t.s.Data(eof)] }
-func (t *taken) Serve() conn.Next        { return nexts[t.s.Serve()] }
-func (t *taken) Expired() conn.Next      { return nexts[t.s.Expired()] }
-
-func (t *taken) Closed(bool) {
+// Closed implements conn.Session.
+func (t *taken) Closed(hijacked bool) {
 	t.count(false)
-	t.s.Closed()
-	_, lost := t.link.Unsent()
+	t.Session.Closed(hijacked)
+	_, lost := t.tail().Unsent()
 	t.Over(t.c, lost, true)
 }
 
-func (t *taken) Writable() conn.Next {
-	t.s.Writable()
-	return conn.More
+func (t *taken) tail() Tail {
+	if t.stream != nil {
+		return t.stream
+	}
+	return t.c.Link.Out()
 }
 
 // Drain implements conn.Session. A connection that was taken over is not idle in the
 // sense of HTTP, so only the server's end concerns it.
-func (t *taken) Drain(int64) conn.Next {
-	select {
-	case <-t.c.Stopping:
-		return nexts[t.s.Stop()]
-	default:
-		return conn.More
+func (t *taken) Drain(since int64) conn.Next {
+	if t.c.Ending() {
+		return t.Session.Drain(since)
 	}
+	return conn.More
 }
-
-// Since implements conn.Session. A connection that was taken over does not give way.
-func (t *taken) Since(int64) int64 { return -1 }
-
-// PeerGone implements conn.Session.
-func (t *taken) PeerGone(bool) { t.s.PeerGone() }
 
 // Late implements conn.Session.
 func (t *taken) Late(held time.Duration) {
 	if held > place.Quick && t.facts.Load()&kindQuick != 0 {
 		t.facts.Or(ranLate)
-		t.c.Routes.Overstayed(methodOfRuns, t.kind, held)
+		t.c.Routes.Overstayed(methodOfRuns, *t.kind, held)
 	}
 	go func() { // the loop's lock is held
 		sched.Point(t.c.Link.Peer().RemoteAddr, 0)
-		t.s.Late()
+		t.Session.Late(held)
 	}()
 }
 
@@ -225,25 +217,25 @@ func (t *taken) Late(held time.Duration) {
 // kept.
 const methodOfRuns = "TAKEOVER"
 
-// Buffered and the following implement takeover.Link.
-func (t *taken) Buffered() []byte     { return t.link.Buffered() }
-func (t *taken) Discard(n int)        { t.link.Discard(n) }
-func (t *taken) OnLoop() bool         { return t.link.OnLoop() }
-func (t *taken) SetDeadline(ns int64) { t.link.SetDeadline(ns) }
-func (t *taken) Now() int64           { return t.link.Now() }
-func (t *taken) LocalAddr() net.Addr  { return t.c.Link.LocalAddr() }
-func (t *taken) RemoteAddr() net.Addr { return t.c.Link.RemoteAddr() }
+// LocalAddr and RemoteAddr implement takeover.Link.
+func (t *taken) LocalAddr() net.Addr  { return t.c.LocalAddr() }
+func (t *taken) RemoteAddr() net.Addr { return t.c.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	if much, err = t.link.Offer(a, b, limit); err == nil {
+	if t.stream != nil {
+		much, err = t.stream.Offer(a, b, limit)
+	} else {
+		much, err = t.c.Link.Out().Offer(a, b, limit)
+	}
+	if err == nil {
 		t.Given(len(a) + len(b))
 	}
 	return much, err
 }
 
 // Follow implements takeover.Link.
-func (t *taken) Follow(f func()) { t.link.Follow(follower(f)) }
+func (t *taken) Follow(f func()) { t.tail().Follow(follower(f)) }
 
 type follower func()
 
@@ -251,7 +243,7 @@ type follower func()
 func (f follower) Sent(int64) { f() }
 
 // Quick implements takeover.Link.
-func (t *taken) Quick(kind string) bool {
+func (t *taken) Quick(kind *string) bool {
 	facts := t.facts.Load()
 	if facts&kindKnown == 0 {
 		t.kind = kind
@@ -261,7 +253,7 @@ func (t *taken) Quick(kind string) bool {
 		quick = p == Inline
 	} else if epoch := t.c.Routes.Epoch(); t.quickIn == epoch {
 		quick = true
-	} else if quick = t.c.Routes.Quick(methodOfRuns, kind, new(place.Memo)); quick {
+	} else if quick = t.c.Routes.Quick(methodOfRuns, *kind, new(place.Memo)); quick {
 		t.quickIn = epoch
 	}
 	now := kindKnown
@@ -274,20 +266,12 @@ func (t *taken) Quick(kind string) bool {
 	return quick
 }
 
-// Go implements takeover.Link.
-func (t *taken) Go() { t.link.Go() }
-
-// Post implements takeover.Link.
-func (t *taken) Post(f func() takeover.Next) {
-	t.link.Post(func() conn.Next { return nexts[f()] })
-}
-
 // selected reports whether a run of user code is timed.
 func (t *taken) selected() bool {
-	if !t.link.OnLoop() {
+	if !t.OnLoop() {
 		return true
 	}
-	if t.shared {
+	if t.stream != nil {
 		t.runs++
 		return t.runs%stats.SampleEvery == 1
 	}
@@ -295,41 +279,45 @@ func (t *taken) selected() bool {
 }
 
 // Run implements takeover.Link.
-func (t *taken) Run(u takeover.User) (ok bool) {
+func (t *taken) Run() (ok bool) {
 	facts := t.facts.Load()
-	if facts&ranLate != 0 { // before Enter, which the next may come after
+	if facts&ranLate != 0 { // before Do, after the beginning of which the next may come
 		t.facts.And(^ranLate)
 	}
 	t.began = 0
 	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
-	if !t.link.Enter() {
-		return true // Data will not be called again
+	var ran, waited bool
+	if code := (*takenCode)(t); t.stream != nil {
+		ran, waited = t.stream.Do(code)
+	} else {
+		ran, waited = t.c.Link.Do(code)
 	}
-	if !t.call(u) {
-		t.link.Leave()
+	switch {
+	case !ran:
+		return true // Data will not be called again
+	case t.began < 0:
 		return false
 	}
-	took := time.Duration(0)
-	if t.began != 0 {
-		took = time.Duration(max(sys.Nanotime()-t.began, 1))
-	}
-	t.link.Leave()
 	// Not if it waited for the peer: see Exchange.Learn.
-	if took != 0 && t.facts.Load()&ranLate == 0 && !t.link.Waited() {
-		t.c.Routes.Ran(methodOfRuns, t.kind, took)
+	if t.began != 0 && t.facts.Load()&ranLate == 0 && !waited {
+		t.c.Routes.Ran(methodOfRuns, *t.kind, time.Duration(t.began))
 	}
 	return true
 }
 
-// call reports whether the user code has returned.
-func (t *taken) call(u takeover.User) (returned bool) {
-	defer exec.Ended(&returned, func(e exec.End) {
-		if t.c.LogEnd(e); e.Exited() {
-			t.link.Abandon()
-		}
-	})
-	u.Run()
-	return true
+// takenCode is the user code of a taken, as conn.UserCode.
+type takenCode taken
+
+func (t *takenCode) Run() {
+	t.Session.Run()
+	if t.began != 0 {
+		t.began = max(sys.Nanotime()-t.began, 1)
+	}
+}
+
+func (t *takenCode) Ended(e exec.End) {
+	t.began = -1
+	t.c.LogEnd(e)
 }

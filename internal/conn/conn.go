@@ -28,7 +28,6 @@ type Conn struct {
 	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
 	look     bool // and the socket has not been read since: a request may have arrived before
-	acquired bool // the slot that phase waiting waits for has been given
 	// off, borrowed and switched belong to the owner. off: it does not drive the
 	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
 	// a new session's first one.
@@ -59,7 +58,10 @@ type Conn struct {
 	armedAt int64
 }
 
-var _ Link = (*Conn)(nil)
+var (
+	_ Link    = (*Conn)(nil)
+	_ Splicer = (*Conn)(nil)
+)
 
 // Shared is what the connections of a server have in common. It must not be
 // copied.
@@ -75,7 +77,7 @@ type phase uint8
 
 const (
 	reading    phase = iota
-	waiting          // for a slot
+	waiting          // for a posted function to return Requeue
 	paused           // until the queue has room: neither reads nor calls Data
 	awaiting         // until Resume: the same
 	connecting       // until the socket is connected
@@ -84,13 +86,9 @@ const (
 	closed
 )
 
-// slotAcquired is the message that a Semaphore has given the connection a slot,
-// queueStalled that the socket has not accepted what a goroutine other than the
-// owner has queued, or may accept more.
-type (
-	slotAcquired struct{}
-	queueStalled struct{}
-)
+// queueStalled is the message that the socket has not accepted what a goroutine other
+// than the owner has queued, or may accept more.
+type queueStalled struct{}
 
 // readsPerTurn bounds what one connection reads in a turn of its loop.
 const readsPerTurn = 16
@@ -194,7 +192,7 @@ func (c *Conn) peerDone() bool {
 	return n == 0 && !sys.Again(e)
 }
 
-// WatchPeer implements Link. The loop always watches; this finds an end of
+// WatchPeer implements Lent. The loop always watches; this finds an end of
 // stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
 	switch {
@@ -211,12 +209,9 @@ func (c *Conn) WatchPeer() (gone bool) {
 func (c *Conn) proceed() (mine bool) {
 	switch c.phase {
 	case waiting:
-		switch {
-		case c.ready&poll.Hangup != 0:
+		if c.ready&poll.Hangup != 0 {
 			c.closeNow() // no response could reach the peer
 			return true
-		case c.acquired:
-			c.acquired, c.refeed, c.phase = false, true, reading
 		}
 	case lingering:
 		c.discard()
@@ -333,11 +328,6 @@ func (c *Conn) advance(eof bool) (goOn, mine bool) {
 func (c *Conn) seeAgain(next Next) {
 	switch {
 	case next == Detached:
-	case next == Elsewhere:
-		// The other goroutine may even have returned the connection already.
-		if c.state.Or(readable)&owned == 0 {
-			c.loop.Requeue(c.handle)
-		}
 	case c.off:
 		c.state.Or(readable)
 	default:
@@ -351,7 +341,8 @@ func (c *Conn) follow(next Next) (goOn, mine bool) {
 	switch {
 	case next == Lost:
 		return false, false
-	case next == Elsewhere:
+	case next == Elsewhere && !c.off:
+		c.goServe()
 		return false, true
 	case next == Detached:
 		return false, !c.off // Hijack by user code has given up the loop
@@ -404,10 +395,7 @@ func (c *Conn) act(next Next) (goOn bool) {
 		}
 		c.arm()
 	case Wait:
-		if c.phase = waiting; c.acquired {
-			c.loop.Requeue(c.handle)
-		}
-		if stalled {
+		if c.phase = waiting; stalled {
 			c.awaitPeer(q)
 		}
 		c.arm()

@@ -16,14 +16,14 @@ package conn
 // only set bits in the state word (the loop, for events) or post a message (any
 // goroutine).
 //
-//	            Enter                    Leave
+//	             Do                     it ends
 //	+------+ ----------> +-----------+ -------> +------+
 //	| loop |             | user code |          | loop |
 //	|      |             | on the    |          +------+
 //	|      |             | driver    | --+
 //	|      |             +-----------+   | Lost: it waits, or takes long
 //	|      |                             v
-//	|      |      Go             +-----------------+
+//	|      |      Elsewhere      +-----------------+
 //	|      | ------------------> | a goroutine off |
 //	|      | <------------------ | the loop: own   |
 //	+------+  release: CAS, or   +-----------------+
@@ -35,7 +35,7 @@ package conn
 // User code on the driver costs a lease of the loop and nothing else: no event can
 // arrive meanwhile, so the state word stays 0. If the lease is lost (package
 // loop), Lost sets owned before the next driver starts, and leaves the timer's
-// time in armedAt; when the user code returns, Leave detects the loss and sets
+// time in armedAt; when the user code returns, Do detects the loss and sets
 // off, and the goroutine continues as the owner where it was: in the middle of
 // Data, or of a Ready that will return false. It keeps the loop's scratch buffer
 // until then, so Data may run user code that reads bytes in it.
@@ -50,7 +50,7 @@ package conn
 //
 // # The queue
 //
-// Output goes through Send, Write or Queue, and what the socket does not accept
+// Output goes through Send or Out().Offer, and what the socket does not accept
 // is kept in one queue (package outbox, queue.go):
 //
 //	nothing queued:  one system call with the caller's bytes

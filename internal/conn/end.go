@@ -13,7 +13,7 @@ func (c *Conn) obey(m Command) {
 	switch busy := c.state.Load()&owned != 0; {
 	case m == Kill:
 		c.kill()
-	case c.phase >= ending || m == CloseIdle && !busy && c.Stalled():
+	case c.phase >= ending || m == CloseIdle && !busy && c.Out().Blocked():
 	case !busy:
 		// A request may have arrived that has not been read: read once more.
 		c.draining, c.look = true, true
@@ -145,9 +145,6 @@ func (c *Conn) unread() bool {
 	n, _ := c.loop.Poller().Peek(int(c.fd))
 	return n > 0
 }
-
-// Skip implements Link: a connection that ends reads on by itself.
-func (c *Conn) Skip() {}
 
 // discard discards what the peer of a lingering connection still sends, or of one that is
 // ending: the peer may accept the rest of a response only when all that it sends was read.

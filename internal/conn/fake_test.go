@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 )
 
 // batch bounds how many lines a fake serves in one go on a loop.
@@ -58,21 +60,22 @@ func (f *fake) enter(who string) {
 
 func (f *fake) leave() { f.owner.Store(0) }
 
+// Write sends a and then b, and waits for room.
+func (f *fake) Write(a, b []byte) error {
+	return f.Send(&Write{A: a, B: b, Wait: outbox.ForRoom})
+}
+
 // Data implements Session.
 func (f *fake) Data(eof bool) (next Next) {
 	f.enter("Data")
-	defer func() {
-		if next != Elsewhere {
-			f.leave()
-		}
-	}()
+	defer f.leave()
 	for n := 1; ; n++ {
 		next, served := f.request(eof)
 		switch {
 		case !served || next != More:
 			return next
 		case len(f.Buffered()) == 0:
-		case f.Stalled() || f.OnLoop() && n >= batch:
+		case f.Out().Blocked() || f.OnLoop() && n >= batch:
 			return Requeue
 		}
 	}
@@ -121,11 +124,7 @@ func (f *fake) request(eof bool) (next Next, served bool) {
 	}
 	f.Discard(i + 1)
 	if f.OnLoop() && !f.isQuick(f.line) {
-		f.leave()
-		if f.Go() {
-			return Elsewhere, true
-		}
-		f.enter("Go")
+		return Elsewhere, true
 	}
 	return f.run(), true
 }
@@ -165,24 +164,32 @@ func (f *fake) Serve() Next {
 
 // run runs the user code.
 func (f *fake) run() Next {
-	if !f.Enter() {
-		f.release()
-		return Close
-	}
-	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit
-			f.release()
-			f.Abandon()
-		}
-	}()
-	f.runs.Add(1)
-	next := f.serve(f, f.line)
-	returned = true
-	f.Leave()
+	u := &fakeCode{f: f, next: Close}
+	f.Do(u)
 	f.release()
-	return next
+	return u.next
 }
+
+// fakeCode is f's user code.
+type fakeCode struct {
+	f    *fake
+	next Next
+}
+
+func (u *fakeCode) Run() {
+	u.f.runs.Add(1)
+	u.next = u.f.serve(u.f, u.f.line)
+}
+
+func (u *fakeCode) Ended(e exec.End) {
+	if v, ok := e.Panic(); ok {
+		panic(v)
+	}
+	u.f.release()
+}
+
+// Acquired implements loop.Waiter.
+func (f *fake) Acquired() { f.Post(func() Next { return Requeue }) }
 
 func (f *fake) acquire() loop.Admission {
 	if f.slots == nil {
@@ -192,7 +199,7 @@ func (f *fake) acquire() loop.Admission {
 		f.waiting, f.slot = false, true
 		return loop.Admitted
 	}
-	a := f.AcquireSlot(f.slots)
+	a := f.slots.Acquire(f)
 	f.waiting, f.slot = a == loop.Queued, a == loop.Admitted
 	return a
 }
@@ -260,7 +267,9 @@ func (f *fake) PeerGone(reset bool) {
 // Closed implements Session.
 func (f *fake) Closed(bool) {
 	if f.waiting {
-		f.WithdrawSlot(f.slots)
+		if !f.slots.Withdraw(f) {
+			f.slots.Release()
+		}
 	}
 	close(f.closed)
 }

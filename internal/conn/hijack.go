@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Hijack implements Link. The result is a *net.TCPConn or *net.UnixConn over a
+// Hijack implements Lent. The result is a *net.TCPConn or *net.UnixConn over a
 // duplicate of the descriptor, or what the layer makes of it; the loop closes the
 // original.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
@@ -43,7 +43,7 @@ func (c *Conn) closeQueue() error {
 		return nil
 	}
 	q.Close(true)
-	err := c.Sent()
+	err := c.awaitSent()
 	if err != nil {
 		q.Close(false)
 	}
@@ -70,8 +70,8 @@ func (h hookConn) Close() error {
 	return nil
 }
 
-func (h hookConn) LocalAddr() net.Addr                { return h.c.LocalAddr() }
-func (h hookConn) RemoteAddr() net.Addr               { return h.c.RemoteAddr() }
+func (h hookConn) LocalAddr() net.Addr                { return h.c.local }
+func (h hookConn) RemoteAddr() net.Addr               { return h.c.peer.Net() }
 func (h hookConn) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
 func (h hookConn) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
 func (h hookConn) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -36,7 +37,7 @@ func TestHijackFails(t *testing.T) {
 	}
 	c.Want(string(stalledBytes))
 	servertest.Eventually(t, "the queue takes more", func() bool {
-		_, err := f.Queue([]byte("more"))
+		_, err := f.Out().Offer([]byte("more"), nil, outbox.QueueLimit)
 		if errors.Is(err, net.ErrClosed) {
 			t.Fatal(err)
 		}

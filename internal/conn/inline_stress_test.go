@@ -61,11 +61,11 @@ func inlineStressRound(t *testing.T, seed int64) {
 		f.serve = func(f *fake, line string) Next {
 			v := inlineStressServe(f, line, random, ends)
 			switch {
-			case !f.OnLoop():
+			case f.lease == 0:
 				pooled.Add(1)
-			case f.Inline():
+			case f.OnLoop():
 				inline.Add(1)
-			case f.Waited():
+			case f.waited():
 				waited.Add(1)
 			default:
 				late.Add(1)
@@ -125,7 +125,7 @@ func inlineStressServe(f *fake, line string, rnd *rand.Rand, ends bool) Next {
 		for end := sys.Nanotime() + int64(2*time.Millisecond); sys.Nanotime() < end; {
 		}
 	case k < 2:
-		for f.Inline() { // however long 2 ms are on this machine
+		for f.OnLoop() { // however long 2 ms are on this machine
 			runtime.Gosched()
 		}
 	case k < 4:

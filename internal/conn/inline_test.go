@@ -27,13 +27,13 @@ func TestQuickOnLoop(t *testing.T) {
 		quickly: func(line string) bool { return line[0] == 'q' },
 		serve: func(f *fake, line string) Next {
 			switch {
-			case line[0] == 's' && !f.OnLoop() && !f.Inline():
+			case line[0] == 's' && !f.OnLoop():
 				slow.Add(1)
-			case line[0] == 'q' && f.OnLoop() && f.Inline():
+			case line[0] == 'q' && f.OnLoop():
 				quick.Add(1)
-			case line[0] == 'q' && f.OnLoop(): // late, on a busy machine
+			case line[0] == 'q': // late, on a busy machine
 			default:
-				t.Errorf("%s: on the loop %v, inline %v", line, f.OnLoop(), f.Inline())
+				t.Errorf("%s: on the loop %v", line, f.OnLoop())
 			}
 			return last(f, line)
 		},
@@ -189,16 +189,16 @@ func TestHeldIsWritten(t *testing.T) {
 					runtime.KeepAlive(f) // anything but waiting
 				}
 			}
-			if f.Inline() || f.lates.Load() == 0 {
-				t.Errorf("inline %v, late %d times", f.Inline(), f.lates.Load())
+			if f.OnLoop() || f.lates.Load() == 0 {
+				t.Errorf("inline %v, late %d times", f.OnLoop(), f.lates.Load())
 			}
 			return last(f, "b")
 		}, want: "b\n"},
 		{name: "waits for a body", b: func(f *fake, release <-chan bool) Next {
 			b := make([]byte, 10)
 			n, err := f.Read(b)
-			if err != nil || !f.Waited() {
-				t.Errorf("read %q, %v; waited %v", b[:n], err, f.Waited())
+			if err != nil || !f.waited() {
+				t.Errorf("read %q, %v; waited %v", b[:n], err, f.waited())
 			}
 			return last(f, "b:"+string(b[:n]))
 		}, then: "body", want: "b:body\n"},
@@ -436,7 +436,7 @@ func testWholeStays(t *testing.T, line string, parts []string, lose string) {
 		case "wait":
 			<-release
 		case "compute":
-			for f.Inline() || f.lates.Load() == 0 {
+			for f.OnLoop() || f.lates.Load() == 0 {
 				runtime.Gosched()
 			}
 			<-release
@@ -581,7 +581,7 @@ func TestNowAfterLoss(t *testing.T) {
 	f := &fake{quick: true, serve: func(f *fake, line string) Next {
 		if line == "a" {
 			began.Store(sys.Nanotime())
-			for f.Inline() {
+			for f.OnLoop() {
 				runtime.Gosched()
 			}
 		}

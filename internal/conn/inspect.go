@@ -66,9 +66,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 			out.TLS = VersionName(v.Version())
 		}
 	}
-	if q := c.queue.Load(); q != nil {
-		out.Unsent, _ = q.Unsent()
-	}
+	out.Unsent, _ = c.Out().Unsent()
 	if c.state.Load()&owned != 0 || c.phase != reading {
 		return out, 0
 	}

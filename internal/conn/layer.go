@@ -66,7 +66,7 @@ func (c *Conn) layerOf() *layered {
 
 var errUnsent = errors.New("conn: SetLayer while the peer has not taken what was sent in plain text")
 
-// SetLayer implements Link. A link with a layer has a queue from the beginning:
+// SetLayer implements Lent. A link with a layer has a queue from the beginning:
 // what is sealed must be sent before anything else is.
 func (c *Conn) SetLayer(l Layer) error {
 	if q := c.queue.Load(); q == nil {
@@ -92,7 +92,7 @@ func (c *Conn) SetLayer(l Layer) error {
 // sendPlain sends what was queued before there is a layer.
 func (c *Conn) sendPlain(q *queue) error {
 	if c.off {
-		return c.Sent()
+		return c.awaitSent()
 	}
 	err := c.flush(q)
 	if err == nil && q.Waits() {

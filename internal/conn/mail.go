@@ -98,10 +98,6 @@ func (c *Conn) Mail(message any) {
 		c.obey(m)
 	case Next:
 		c.takeBack(m)
-	case slotAcquired:
-		if c.acquired = true; c.phase == waiting && c.state.Load()&owned == 0 {
-			c.loop.Requeue(c.handle)
-		}
 	case queueStalled:
 		q := c.queue.Load()
 		q.giveUp = poll.Never // that of an earlier wait
@@ -157,12 +153,12 @@ func (c *Conn) deliver() (goOn, mine bool) {
 }
 
 // actOn is act for a result that does not by itself end the phase: a connection
-// that waits for a slot, or ends, continues to do so.
+// that ends continues to do so, and one that waits until it is to be requeued.
 func (c *Conn) actOn(next Next) (goOn bool) {
 	switch {
 	case c.phase == ending && next != Reset:
 		return false
-	case c.phase == waiting && next < Close:
+	case c.phase == waiting && next < Close && next != Requeue:
 		next = Wait
 	case c.phase == waiting:
 		c.phase = reading

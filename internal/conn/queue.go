@@ -66,13 +66,15 @@ func (c *Conn) flushBeside() (left bool) {
 // sharedWaits reports whether something is unsent on a shared link.
 func (q *queue) sharedWaits() bool { return q.Shared() && q.Waits() }
 
-// Stalled implements Link.
-func (c *Conn) Stalled() bool {
-	q := c.queue.Load()
-	return q != nil && q.Blocked()
+// Out implements Link.
+func (c *Conn) Out() *outbox.Box {
+	if q := c.queue.Load(); q != nil {
+		return &q.Box
+	}
+	return nil
 }
 
-// busy reports whether the owner must act: Stalled, or Writable is to be called. The loop that
+// busy reports whether the owner must act: something is blocked, or Writable is to be called. The loop that
 // empties the queue of another owner leaves that to it.
 func (c *Conn) busy() bool {
 	q := c.queue.Load()
@@ -102,25 +104,6 @@ func (c *Conn) lose(n int64) {
 		q = c.newQueue()
 	}
 	q.Lose(n)
-}
-
-// Unsent implements Link.
-func (c *Conn) Unsent() (waiting, lost int64) {
-	q := c.queue.Load()
-	if q == nil {
-		return 0, 0
-	}
-	return q.Unsent()
-}
-
-// Follow implements Link.
-func (c *Conn) Follow(f Follower) {
-	q := c.queue.Load()
-	if q == nil {
-		f.Sent(0)
-		return
-	}
-	q.Follow(f)
 }
 
 // notifyWritable notifies the session of a shared link that the queue has room

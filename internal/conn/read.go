@@ -152,7 +152,7 @@ func (c *Conn) noteRead(n, size int) {
 	}
 }
 
-// Unread implements Link.
+// Unread implements Lent.
 func (c *Conn) Unread(p []byte) {
 	if len(p) == 0 {
 		return
@@ -164,7 +164,7 @@ func (c *Conn) Unread(p []byte) {
 	c.in = b
 }
 
-// Fill implements Link.
+// Fill implements Lent.
 func (c *Conn) Fill() error {
 	if c.layer != nil {
 		_, err := c.await(nil)
@@ -178,7 +178,7 @@ func (c *Conn) Fill() error {
 	return err
 }
 
-// Read implements Link.
+// Read implements Lent.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

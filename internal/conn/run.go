@@ -12,20 +12,37 @@ import (
 
 // This file passes a connection to user code and takes it back.
 
-// Enter implements Link. On the loop it costs only a lease: what another owner
-// needs is done when the lease is lost.
-func (c *Conn) Enter() bool {
+// Do implements Link.
+func (c *Conn) Do(u UserCode) (ran, waited bool) {
 	if w := c.waits.Load(); w != nil {
 		w.waited.Store(false)
 	}
-	if c.off {
+	if !c.off {
+		c.enterLoop()
+	} else if c.state.Load()&shut != 0 {
 		// PeerGone may have been called before there was user code to notify.
-		return c.state.Load()&shut == 0
+		return false, false
 	}
-	c.enterLoop()
-	return true
+	ran = true
+	returned := false
+	defer exec.Ended(&returned, func(e exec.End) {
+		if u.Ended(e); e.Exited() {
+			c.abandon()
+		} else {
+			c.exit()
+			waited = c.waited()
+		}
+	})
+	u.Run()
+	returned = true
+	c.exit()
+	return true, c.waited()
 }
 
+// Lent implements Link.
+func (c *Conn) Lent() Lent { return c }
+
+// enterLoop costs only a lease: what another owner needs is done when that is lost.
 func (c *Conn) enterLoop() {
 	if r := c.ready &^ poll.Writable; r != 0 {
 		c.state.Or(stateOf(r)) // WatchPeer and reads check there
@@ -33,8 +50,8 @@ func (c *Conn) enterLoop() {
 	c.lease = c.loop.Enter(c)
 }
 
-// Leave implements Link.
-func (c *Conn) Leave() {
+// exit ends user code.
+func (c *Conn) exit() {
 	if c.layer != nil {
 		c.layer.unwatch()
 	}
@@ -85,43 +102,37 @@ func (c *Conn) lend() {
 	c.ready = 0
 }
 
-// Yield implements Link.
+// Yield implements Lent.
 func (c *Conn) Yield() { c.loop.Yield(c.lease) }
 
 // OnLoop implements Link.
-func (c *Conn) OnLoop() bool { return !c.off }
+func (c *Conn) OnLoop() bool {
+	if c.lease != 0 {
+		return c.loop.Held(c.lease)
+	}
+	return !c.off
+}
 
-// Inline implements Link.
-func (c *Conn) Inline() bool { return c.lease != 0 && c.loop.Held(c.lease) }
-
-// Waited implements Link.
-func (c *Conn) Waited() bool {
+// waited reports whether the last user code has waited for the peer.
+func (c *Conn) waited() bool {
 	w := c.waits.Load()
 	return w != nil && w.waited.Load()
 }
 
-// Go implements Link.
-func (c *Conn) Go() bool {
-	if c.off {
-		return false
-	}
+// goServe passes the connection to a pooled goroutine, which calls the session's Serve.
+func (c *Conn) goServe() {
 	c.keep()
 	if q := c.queue.Load(); q != nil {
 		c.flush(q) // the peer may wait for it; the next write returns an error
 	}
 	c.lend()
 	c.loop.Go(c)
-	return true
 }
 
 // Run implements loop.Task: it is the body of an owner on a pooled goroutine.
 func (c *Conn) Run() {
 	c.off = true
-	next := c.session.Serve()
-	if next == More {
-		next = Requeue // Data gets the Buffered bytes, and sets the deadline
-	}
-	c.own(next)
+	c.own(Elsewhere)
 }
 
 // own runs an owner that does not drive a loop, after next. It continues with
@@ -129,6 +140,11 @@ func (c *Conn) Run() {
 // loop.
 func (c *Conn) own(next Next) {
 	for {
+		if next == Elsewhere {
+			if next = c.session.Serve(); next == More {
+				next = Requeue // Data gets the Buffered bytes, and sets the deadline
+			}
+		}
 		if q := c.queue.Load(); q != nil && q.Busy() {
 			if c.flush(q) != nil {
 				next = Close
@@ -151,7 +167,7 @@ func (c *Conn) own(next Next) {
 			eof = n == 0
 		case Requeue:
 			// A new session begins on the loop, where its user code may run too.
-			if c.Stalled() || c.switched {
+			if c.Out().Blocked() || c.switched {
 				c.handBack(Requeue)
 				return
 			}
@@ -210,8 +226,8 @@ func (c *Conn) post(message any) {
 	}
 }
 
-// Abandon implements Link.
-func (c *Conn) Abandon() {
+// abandon ends user code that ends its goroutine, and closes the connection.
+func (c *Conn) abandon() {
 	if c.state.Load()&hijacked != 0 {
 		c.Yield()
 		return
@@ -229,12 +245,18 @@ func (c *Conn) Abandon() {
 }
 
 // Start implements Link.
-func (c *Conn) Start(r Run) {
-	if c.off || c.lease != 0 {
+func (c *Conn) Start(r Run, h *Here) (kept bool) {
+	switch {
+	case h != nil && !c.off:
+		return c.startHere(r, h)
+	case h != nil:
+		Guard(r)
+	case c.off || c.lease != 0:
 		c.loop.GoBeside(&beside{c, r})
-	} else {
+	default:
 		c.loop.Go(&beside{c, r})
 	}
+	return true
 }
 
 // beside is a Run as a task.
@@ -244,34 +266,41 @@ type beside struct {
 }
 
 func (b *beside) Run() {
-	exec.Finish(b.r.Run, func(bool) { // also after runtime.Goexit
+	defer func() { // also after runtime.Goexit
 		Left(b.r)
 		b.c.loop.Post(b.c.handle, b.r)
-	})
+	}()
+	Guard(b.r)
 }
 
-// StartHere implements Link.
-func (c *Conn) StartHere(r Run, h *Here) (kept bool) {
+func (c *Conn) startHere(r Run, h *Here) (kept bool) {
 	if h.c = c; h.gone.Load() { // in an earlier Run
 		h.gone.Store(false)
 	}
 	h.lease = c.loop.Enter(h)
 	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit: this goroutine drives no loop any more
+	defer exec.Ended(&returned, func(e exec.End) {
+		if r.Ended(e); e.Exited() { // this goroutine drives no loop any more
 			h.Yield()
 		}
-		if kept = c.loop.Leave(h.lease); !kept {
-			Left(r)
-			c.loop.Post(c.handle, r)
-		}
-	}()
+		kept = h.leave(r)
+	})
 	r.Run()
 	returned = true
-	return kept
+	return h.leave(r)
 }
 
-// Here is the place of a Run on the goroutine that drives a loop; see Link.StartHere.
+// leave ends a Run that has begun on the loop.
+func (h *Here) leave(r Run) (kept bool) {
+	if h.c.loop.Leave(h.lease) {
+		return true
+	}
+	Left(r)
+	h.c.loop.Post(h.c.handle, r)
+	return false
+}
+
+// Here is the place of a Run on the goroutine that drives a loop; see Link.Start.
 // The zero value is nowhere.
 type Here struct {
 	c     *Conn
@@ -312,19 +341,6 @@ func (h *Here) Lasted(d time.Duration) { h.c.session.Late(d) }
 
 // Post implements Link.
 func (c *Conn) Post(f func() Next) { c.loop.Post(c.handle, f) }
-
-// AcquireSlot implements Link.
-func (c *Conn) AcquireSlot(s *Semaphore) Admission { return s.Acquire(c) }
-
-// Acquired implements loop.Waiter.
-func (c *Conn) Acquired() { c.loop.Post(c.handle, slotAcquired{}) }
-
-// WithdrawSlot implements Link.
-func (c *Conn) WithdrawSlot(s *Semaphore) {
-	if !s.Withdraw(c) {
-		s.Release()
-	}
-}
 
 // Switch implements Link.
 func (c *Conn) Switch(s Session) {

@@ -113,6 +113,9 @@ func (c *Conn) mayWrite() error {
 
 // Send implements Link.
 func (c *Conn) Send(w *Write) error {
+	if w.Wait != outbox.NoWait {
+		return c.sendWaiting(w)
+	}
 	q := c.queue.Load()
 	size := len(w.A) + len(w.B)
 	cork := w.Cork && !c.off && w.Len == 0 && size <= outbox.SmallWrite
@@ -186,7 +189,7 @@ func (c *Conn) resume(q *queue) (err error) {
 		switch {
 		case !returned: // Check has ended its goroutine
 			q.Fail(errChecking)
-			c.Abandon()
+			c.abandon()
 		case disk:
 			c.leaveLoop()
 		}

@@ -46,7 +46,7 @@ func TestGiveWay(t *testing.T) {
 		c.Send(first + "b")
 		c.Want(first)
 		servertest.Eventually(t, "the part has come", func() (ok bool) {
-			r.on(func() { ok = f.state.Load() == 0 && f.in != nil })
+			r.on(func() { ok = f.state.Load()&owned == 0 && f.in != nil })
 			return ok
 		})
 		f.age.Store(int64(DrainNew) - 1e8)
@@ -81,7 +81,7 @@ func TestDoesNotGiveWay(t *testing.T) {
 	d := r.open(stalled)
 	d.Send("a\n")
 	servertest.Eventually(t, "it is stalled", func() (ok bool) {
-		r.on(func() { ok = stalled.state.Load() == 0 && stalled.Stalled() })
+		r.on(func() { ok = stalled.state.Load() == 0 && stalled.Out().Blocked() })
 		return ok
 	})
 	for range 5 {

@@ -121,7 +121,7 @@ func TestSendTurn(t *testing.T) {
 		turns := 0
 		watch := func() error {
 			// Under the lease of the turn that goes on.
-			left, _ := s.Unsent()
+			left, _ := s.Out().Unsent()
 			most, at = max(most, at-left), left
 			turns++
 			return nil

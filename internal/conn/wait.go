@@ -14,7 +14,7 @@ import (
 // is allocated at the first of either, and then stays with the connection.
 type waits struct {
 	read, write side
-	// waited: user code has waited since Enter.
+	// waited: user code has waited since Do began.
 	waited atomic.Bool
 	// posted are the functions that Ready is to call; used by the loop only.
 	posted []func() Next
@@ -128,10 +128,10 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	return os.ErrDeadlineExceeded
 }
 
-// SetReadDeadline implements Link.
+// SetReadDeadline implements Lent.
 func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(waitRead, t) }
 
-// SetWriteDeadline implements Link.
+// SetWriteDeadline implements Lent.
 func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(waitWrite, t) }
 
 func (c *Conn) setDeadline(wait uint32, t time.Time) {
@@ -149,12 +149,6 @@ func (c *Conn) setDeadline(wait uint32, t time.Time) {
 // Peer implements Link.
 func (c *Conn) Peer() peer.Peer { return c.peer.Peer() }
 
-// LocalAddr implements Link. It may be called after the end too.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
-
-// RemoteAddr implements Link. It may be called after the end too.
-func (c *Conn) RemoteAddr() net.Addr { return c.peer.Net() }
-
 func (c *Conn) opError(op string, e sys.Errno) error {
 	return c.failed(op, os.NewSyscallError(op, e))
 }
@@ -165,5 +159,5 @@ func (c *Conn) failed(op string, err error) error {
 	if c.local != nil {
 		network = c.local.Network()
 	}
-	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.RemoteAddr(), Err: err}
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.peer.Net(), Err: err}
 }

@@ -13,22 +13,35 @@ import (
 // noticed while a large file is sent to a quick reader.
 const sendfileMax = 4 << 20
 
-// Write implements Link.
-func (c *Conn) Write(a, b []byte) error {
+// sendWaiting is Send of what may wait for the peer.
+func (c *Conn) sendWaiting(w *Write) error {
+	if len(w.A)+len(w.B) > 0 {
+		if err := c.sendToRoom(w); err != nil {
+			return err
+		}
+	}
+	if w.Wait == outbox.ForAll {
+		return c.awaitSent()
+	}
+	return nil
+}
+
+// sendToRoom waits while the queue is above its high-water mark.
+func (c *Conn) sendToRoom(w *Write) error {
 	q := c.queue.Load()
 	if q != nil && q.Shared() {
 		// What the socket does not accept is queued as a whole: what others queue while this
 		// waits follows it.
 		err := c.mayWrite()
 		if err == nil {
-			err = q.Put(a, b)
+			err = q.Put(w.A, w.B)
 		}
 		if err == nil && q.Above() {
 			err = c.pull(q, q.Above)
 		}
 		return err
 	}
-	s := outbox.Of(&Write{A: a, B: b})
+	s := outbox.Of(w)
 	for {
 		err := c.mayWrite()
 		done := false
@@ -77,8 +90,8 @@ func (c *Conn) pull(q *queue, more func() bool) error {
 	}
 }
 
-// Sent implements Link.
-func (c *Conn) Sent() error {
+// awaitSent waits until nothing is queued.
+func (c *Conn) awaitSent() error {
 	q := c.queue.Load()
 	if q == nil {
 		return nil
@@ -117,7 +130,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 	if err != nil {
 		return 0, false, nil
 	}
-	if err := c.Sent(); err != nil {
+	if err := c.awaitSent(); err != nil {
 		return 0, true, err
 	}
 	for sent < n {
@@ -165,7 +178,7 @@ func (c *Conn) isShared() bool {
 
 // SendRelay implements Link.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
-	if err := c.Sent(); err != nil {
+	if err := c.awaitSent(); err != nil {
 		return 0, err
 	}
 	for r.Held() > 0 {
@@ -195,14 +208,4 @@ func (c *Conn) Share() {
 		q = c.setQueue(new(queue), nil)
 	}
 	q.Share()
-}
-
-// Queue implements Link.
-func (c *Conn) Queue(p []byte) (full bool, err error) {
-	return c.queue.Load().Offer(p, nil, outbox.QueueLimit)
-}
-
-// Offer implements Link.
-func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) {
-	return c.queue.Load().Offer(a, b, limit)
 }

@@ -29,6 +29,8 @@ var policy = []rule{
 	{pkg: "internal/window"},
 	{pkg: "internal/reason"},
 	{pkg: "internal/health", may: "internal/reason internal/window"},
+	// What connections and protocols have agreed on, on any server.
+	{pkg: "internal/link"},
 	// What has still to be sent, for carriers of all kinds.
 	{pkg: "internal/outbox", may: "internal/buf"},
 	// Which server of an upstream gets a request; without sockets and clocks.
@@ -40,6 +42,9 @@ var policy = []rule{
 	// Where goroutines let a simulation choose which of them goes on.
 	{pkg: "internal/sched"},
 	{pkg: "internal/sys", other: "golang.org/x/sys"},
+	// The service manager, and the process that takes this one's place.
+	{pkg: "internal/systemd", may: "internal/sys"},
+	{pkg: "internal/successor", may: "internal/sys internal/systemd"},
 	// What a server counts: as its users see it, and where it is counted.
 	{pkg: "stats"},
 	{pkg: "internal/tally", may: "stats"},
@@ -53,14 +58,14 @@ var policy = []rule{
 	// Only for users of packages websocket and eventstream, since it needs another module.
 	{pkg: "internal/wsdeflate", other: "github.com/klauspost/compress"},
 	// How WebSockets and event streams take connections over from either server.
-	{pkg: "internal/takeover", may: "internal/outbox"},
+	{pkg: "internal/takeover", may: "internal/link internal/outbox"},
 
 	// Connections on event loops.
 	{pkg: "internal/poll", may: "internal/sys"},
 	// A kernel in memory, for tests of the whole server in test/sim.
 	{pkg: "internal/sim", may: "internal/sys internal/poll internal/sched"},
 	{pkg: "internal/loop", may: "internal/sys internal/poll internal/buf internal/timer internal/tally internal/sched"},
-	{pkg: "internal/conn", may: "internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
+	{pkg: "internal/conn", may: "internal/link internal/sys internal/poll internal/loop internal/exec internal/buf internal/outbox internal/timer internal/peer internal/tally stats"},
 	{pkg: "internal/tlsio", may: "internal/sys internal/poll internal/loop internal/conn internal/peer internal/exec internal/buf internal/timer internal/tally stats internal/sched"},
 
 	// Connections that belong to user code, and wait without a goroutine.
@@ -73,7 +78,7 @@ var policy = []rule{
 	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
-	{pkg: "internal/bridge", may: "direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
+	{pkg: "internal/bridge", may: "internal/link direct direct/wire internal/sys internal/timer internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
 	{pkg: "internal/retry", may: "internal/reason internal/window"},
 	{pkg: "internal/forward", may: "internal/http1"},
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
@@ -94,7 +99,7 @@ var policy = []rule{
 
 	// The root wires the parts together.
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
-		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/timer internal/testhook internal/tally stats internal/sched"},
+		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
@@ -133,7 +138,7 @@ var policy = []rule{
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
-	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/sys internal/view"},
+	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/peer internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
 	// How what a server has counted is shown. The listener of admin may be that of any
@@ -141,7 +146,7 @@ var policy = []rule{
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/link internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	// Of the server it knows what it has counted, and no more; of a proxy too.
 	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
@@ -165,7 +170,7 @@ var policy = []rule{
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
 	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
 	{pkg: "internal/outbox/outboxtest", may: "internal/outbox"},
-	{pkg: "internal/conn/conntest", may: "internal/conn internal/loop internal/buf internal/sys internal/outbox/outboxtest internal/testing/servertest"},
+	{pkg: "internal/conn/conntest", may: "internal/conn internal/exec internal/loop internal/buf internal/sys internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},

@@ -162,9 +162,6 @@ func (h Header) dependency(p []byte) error {
 	return nil
 }
 
-// Code is the payload of RST_STREAM.
-func Code(p []byte) ErrCode { return ErrCode(binary.BigEndian.Uint32(p)) }
-
 // Increment is the payload of WINDOW_UPDATE (RFC 9113 section 6.9).
 func (h Header) Increment(p []byte) (uint32, error) {
 	n := binary.BigEndian.Uint32(p) & MaxStreamID
@@ -181,12 +178,6 @@ func (h Header) Increment(p []byte) (uint32, error) {
 func AppendHeader(b []byte, t FrameType, flags uint8, stream uint32, length int) []byte {
 	return append(b, byte(length>>16), byte(length>>8), byte(length), byte(t), flags,
 		byte(stream>>24), byte(stream>>16), byte(stream>>8), byte(stream))
-}
-
-// SetLength says that the frame which begins at b[at] ends with b.
-func SetLength(b []byte, at int) {
-	n := len(b) - at - HeaderLen
-	b[at], b[at+1], b[at+2] = byte(n>>16), byte(n>>8), byte(n)
 }
 
 // AppendBlock appends a header block as HEADERS and, if it is larger than max, as

@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -109,6 +110,14 @@ func (ln *Listener) Close(done func()) {
 	ln.loop.Requeue(ln.handle)
 }
 
+// Dup duplicates the socket, for another process. Only the driver may call it.
+func (ln *Listener) Dup() (int, error) {
+	if ln.fd < 0 {
+		return -1, net.ErrClosed
+	}
+	return sys.Dup(ln.fd)
+}
+
 // Ready implements Sock.
 func (ln *Listener) Ready(poll.Ready) bool {
 	more := !ln.paused && ln.accept()
@@ -128,6 +137,7 @@ func (ln *Listener) Ready(poll.Ready) bool {
 func (ln *Listener) end() {
 	ln.loop.Detach(ln.handle)
 	ln.loop.poller.CloseFD(ln.fd)
+	ln.fd = -1
 	ln.leave(ln.loop.poller)
 	ln.closed()
 }

@@ -204,7 +204,7 @@ func (c *Conn) flush() conn.Next {
 func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
 	x := c.x
 	c.x, x.conn = nil, nil
-	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Stalled()
+	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Out().Blocked()
 	x.end(reason.None)
 	x.client.End(tail, fields)
 	c.out.Discard(len(tail))

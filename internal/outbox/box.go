@@ -377,8 +377,9 @@ func (b *Box) Err() error {
 	return b.err
 }
 
-// Blocked reports whether bytes wait for the peer to accept them, or for their turn.
-func (b *Box) Blocked() bool { return b.blocked.Load() }
+// Blocked reports whether bytes wait for the peer to accept them, or for their turn. In a nil
+// Box nothing waits.
+func (b *Box) Blocked() bool { return b != nil && b.blocked.Load() }
 
 // Busy reports whether the owner must act: something is queued, HasRoom has something to
 // report, or the carrier has failed.

@@ -80,7 +80,22 @@ type Write struct {
 	// Deadline is when to give up on a peer that does not accept the bytes, of
 	// sys.Nanotime; 0 means none. Limits.WriteStall also applies.
 	Deadline int64
+	// Wait is for a caller that can wait for the peer. It has no File and no Holder then.
+	Wait Wait
+	// DiscardInput: what the peer still sends is of no use, and the connection ends after
+	// this. It is read and discarded meanwhile, since the peer may read only when it has
+	// sent everything.
+	DiscardInput bool
 }
+
+// Wait is how long a Write waits for the peer, if it does not for the connection's end.
+type Wait uint8
+
+const (
+	NoWait  Wait = iota
+	ForRoom      // until no more than HighWater is queued
+	ForAll       // until nothing is
+)
 
 // A Holder owns data that is being sent.
 type Holder interface {

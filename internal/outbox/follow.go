@@ -106,8 +106,11 @@ func (b *Box) Lose(n int64) {
 }
 
 // Unsent returns how many bytes wait, and how many were lost, in all, and will never be
-// sent. What the Sink has kept is one byte if nothing else waits.
+// sent. What the Sink has kept is one byte if nothing else waits. In a nil Box nothing waits.
 func (b *Box) Unsent() (waiting, lost int64) {
+	if b == nil {
+		return 0, 0
+	}
 	b.mu.Lock()
 	defer b.unlock()
 	if waiting = b.size; waiting == 0 && b.kept {
@@ -117,8 +120,12 @@ func (b *Box) Unsent() (waiting, lost int64) {
 }
 
 // Follow notifies f when none of what was sent so far waits any longer. That may be
-// immediately, on the caller's goroutine.
+// immediately, on the caller's goroutine. In a nil Box nothing waits.
 func (b *Box) Follow(f Follower) {
+	if b == nil {
+		f.Sent(0)
+		return
+	}
 	b.mu.Lock()
 	defer b.unlock()
 	b.marks = append(b.marks, mark{f: f, at: b.sent + b.size, lost: b.lost})

@@ -16,6 +16,22 @@ type Peer struct {
 	IP string
 }
 
+// Addr returns p as an address of package net: of, which is the connection's, unless a proxy has
+// told another.
+func (p Peer) Addr(of net.Addr) net.Addr {
+	if p.RemoteAddr == "" || of != nil && of.String() == p.RemoteAddr {
+		return of
+	}
+	return p.parsed()
+}
+
+func (p Peer) parsed() net.Addr {
+	if ap, err := netip.ParseAddrPort(p.RemoteAddr); err == nil {
+		return net.TCPAddrFromAddrPort(ap)
+	}
+	return &net.UnixAddr{Name: p.RemoteAddr, Net: "unix"}
+}
+
 // Parse makes a Peer of a RemoteAddr.
 func Parse(text string) Peer {
 	var a Addr
@@ -107,9 +123,5 @@ func (a *Addr) Net() net.Addr {
 	if a.kind != other {
 		return net.TCPAddrFromAddrPort(a.addrPort())
 	}
-	text := a.Peer().RemoteAddr
-	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return net.TCPAddrFromAddrPort(ap)
-	}
-	return &net.UnixAddr{Name: text, Net: "unix"}
+	return a.Peer().parsed()
 }

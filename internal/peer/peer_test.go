@@ -96,3 +96,26 @@ func BenchmarkPeer(b *testing.B) {
 		}
 	})
 }
+
+func TestPeerAddr(t *testing.T) {
+	own := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
+	for _, tt := range []struct {
+		text string
+		of   net.Addr
+		want string // with its network
+		same bool
+	}{
+		{"192.0.2.1:80", own, "tcp 192.0.2.1:80", true},
+		{"", own, "tcp 192.0.2.1:80", true}, // not known yet
+		{"198.51.100.7:1234", own, "tcp 198.51.100.7:1234", false},
+		{"[2001:db8::1]:9", own, "tcp [2001:db8::1]:9", false},
+		{"@", &net.UnixAddr{Name: "@", Net: "unix"}, "unix @", true},
+		{"198.51.100.7:1234", &net.UnixAddr{Name: "@", Net: "unix"}, "tcp 198.51.100.7:1234", false},
+		{"a name", nil, "unix a name", false},
+	} {
+		got := Parse(tt.text).Addr(tt.of)
+		if s := got.Network() + " " + got.String(); s != tt.want || (got == tt.of) != tt.same {
+			t.Errorf("%q of %v: %s, want %s", tt.text, tt.of, s, tt.want)
+		}
+	}
+}

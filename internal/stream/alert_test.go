@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -28,7 +29,7 @@ func (a alertingConn) Close() error {
 func TestNoAlertAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c *Conn){
-		"a write of a shared link": func(c *Conn) { c.Queue([]byte("a")) },
+		"a write of a shared link": func(c *Conn) { c.Out().Offer([]byte("a"), nil, outbox.QueueLimit) },
 		"Reset":                    func(c *Conn) { c.end(conn.Reset) },
 	} {
 		base, peer := net.Pipe()

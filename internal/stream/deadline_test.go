@@ -29,7 +29,7 @@ func reading(t *testing.T, stall time.Duration) (c *Conn, nc *notedConn, peer ne
 	t.Cleanup(func() { ours.Close(); peer.Close() })
 	nc = &notedConn{ours, make(chan time.Time, 1000)}
 	c = New(nc, &conn.Limits{ReadStall: int64(stall)}, new(tally.Shard), nil)
-	c.Enter()
+	c.enter()
 	return c, nc, peer
 }
 

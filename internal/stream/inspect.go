@@ -33,9 +33,9 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
 	if shared {
-		out.Unsent, _ = c.Unsent()
+		out.Unsent, _ = c.out.Unsent()
 	}
-	if a := c.LocalAddr(); a != nil {
+	if a := c.base.LocalAddr(); a != nil {
 		out.Local = a.String()
 	}
 	switch s, ok := session.(conn.Inspected); {

@@ -33,7 +33,7 @@ func (c *Conn) Discard(n int) {
 	}
 }
 
-// Unread implements conn.Link.
+// Unread implements conn.Lent.
 func (c *Conn) Unread(p []byte) {
 	if len(p) == 0 {
 		return
@@ -45,12 +45,12 @@ func (c *Conn) Unread(p []byte) {
 	c.in = b
 }
 
-// Fill implements conn.Link.
+// Fill implements conn.Lent.
 func (c *Conn) Fill() error {
 	return c.readMore(c.receive)
 }
 
-// Read implements conn.Link.
+// Read implements conn.Lent.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -118,7 +118,7 @@ func (c *Conn) setReadDeadline(t time.Time) {
 	c.nc.SetReadDeadline(t)
 }
 
-// SetReadDeadline implements conn.Link.
+// SetReadDeadline implements conn.Lent.
 func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	}
 }
 
-// SetWriteDeadline implements conn.Link.
+// SetWriteDeadline implements conn.Lent.
 func (c *Conn) SetWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,30 +145,12 @@ func (c *Conn) SetPeer(text string) {
 	c.peer.Store(&p)
 }
 
-// SetClient is SetPeer of the address that a proxy has told, which RemoteAddr returns too.
-func (c *Conn) SetClient(text string) {
-	c.SetPeer(text)
-	c.proxied = true
-}
-
 // Peer implements conn.Link. Safe for concurrent use.
 func (c *Conn) Peer() (p peer.Peer) {
 	if known := c.peer.Load(); known != nil {
 		p = *known
 	}
 	return p
-}
-
-// LocalAddr and RemoteAddr implement conn.Link.
-func (c *Conn) LocalAddr() net.Addr { return c.base.LocalAddr() }
-
-func (c *Conn) RemoteAddr() net.Addr {
-	if !c.proxied {
-		return c.base.RemoteAddr()
-	}
-	var a peer.Addr
-	a.Set(c.Peer().RemoteAddr)
-	return a.Net()
 }
 
 // NetConn implements conn.Link.
@@ -181,7 +163,7 @@ func (c *Conn) Switch(s conn.Session) {
 	c.session = s
 }
 
-// SetLayer implements conn.Link.
+// SetLayer implements conn.Lent.
 func (c *Conn) SetLayer(l conn.Layer) error {
 	c.out.Carried()
 	raw := append([]byte(nil), c.Buffered()...)

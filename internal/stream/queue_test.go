@@ -33,10 +33,10 @@ func TestQueueJoins(t *testing.T) {
 	for i := range 2 * half {
 		p := []byte{byte(i), byte(i >> 8)}
 		if i == half {
-			c.Follow(follower)
+			c.Out().Follow(follower)
 		}
 		want.Write(p)
-		if _, err := c.Offer(p[:1], p[1:], -1); err != nil {
+		if _, err := c.Out().Offer(p[:1], p[1:], -1); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 { // all others are queued while this one is being written
@@ -45,7 +45,7 @@ func TestQueueJoins(t *testing.T) {
 			}
 		}
 	}
-	if n, _ := c.Unsent(); int(n) != want.Len() {
+	if n, _ := c.Out().Unsent(); int(n) != want.Len() {
 		t.Errorf("%d of %d bytes wait", n, want.Len())
 	}
 	if _, err := io.ReadFull(peer, got[1:2*half]); err != nil {

@@ -12,8 +12,27 @@ import (
 // This file runs user code on a connection: alone, on the connection's
 // goroutine, or concurrently with others.
 
-// Enter implements conn.Link.
-func (c *Conn) Enter() bool {
+// Do implements conn.Link. Package net does not report whether user code has waited.
+func (c *Conn) Do(u conn.UserCode) (ran, waited bool) {
+	if !c.enter() {
+		return false, false
+	}
+	ran, waited = true, true
+	returned := false
+	defer exec.Ended(&returned, func(e exec.End) {
+		u.Ended(e)
+		c.exit() // Run ends the connection after runtime.Goexit
+	})
+	u.Run()
+	returned = true
+	c.exit()
+	return true, true
+}
+
+// Lent implements conn.Link.
+func (c *Conn) Lent() conn.Lent { return c }
+
+func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
@@ -22,8 +41,7 @@ func (c *Conn) Enter() bool {
 	return c.serving
 }
 
-// Leave implements conn.Link.
-func (c *Conn) Leave() {
+func (c *Conn) exit() {
 	c.stopWatch()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,31 +52,25 @@ func (c *Conn) Leave() {
 	c.readBy, c.writeBy = time.Time{}, time.Time{}
 }
 
-// Abandon implements conn.Link; Run ends the connection.
-func (c *Conn) Abandon() { c.Leave() }
-
-// OnLoop, Go and Inline implement conn.Link.
+// OnLoop implements conn.Link.
 func (c *Conn) OnLoop() bool { return false }
-func (c *Conn) Go() bool     { return false }
-func (c *Conn) Inline() bool { return false }
 
-// Yield implements conn.Link.
+// Yield implements conn.Lent.
 func (c *Conn) Yield() {}
 
-// Waited implements conn.Link: package net does not report it.
-func (c *Conn) Waited() bool { return true }
-
-// Start implements conn.Link.
-func (c *Conn) Start(r conn.Run) {
-	go exec.Finish(r.Run, func(bool) { // also after runtime.Goexit
-		conn.Left(r)
-		c.Post(r.Done)
-	})
-}
-
-// StartHere implements conn.Link. There is no loop.
-func (c *Conn) StartHere(r conn.Run, _ *conn.Here) (kept bool) {
-	r.Run()
+// Start implements conn.Link. There is no loop.
+func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
+	if h != nil {
+		conn.Guard(r)
+		return true
+	}
+	go func() {
+		defer func() { // also after runtime.Goexit
+			conn.Left(r)
+			c.Post(r.Done)
+		}()
+		conn.Guard(r)
+	}()
 	return true
 }
 
@@ -72,7 +84,7 @@ func (c *Conn) Post(f func() conn.Next) {
 	}
 }
 
-// WatchPeer implements conn.Link: a goroutine reads, since only a read can
+// WatchPeer implements conn.Lent: a goroutine reads, since only a read can
 // detect that the peer has disconnected. What it reads is kept for the next
 // request.
 func (c *Conn) WatchPeer() (gone bool) {
@@ -131,7 +143,7 @@ func (c *Conn) stopWatch() {
 	}
 }
 
-// Hijack implements conn.Link.
+// Hijack implements conn.Lent.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.stopWatch()
 	c.out.Close(true)

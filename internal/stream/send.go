@@ -161,33 +161,32 @@ func (c *Conn) Share() {
 	c.out.Share()
 }
 
-// Queue implements conn.Link.
-func (c *Conn) Queue(p []byte) (full bool, err error) { return c.out.Offer(p, nil, outbox.QueueLimit) }
-
-// Offer implements conn.Link.
-func (c *Conn) Offer(a, b []byte, limit int) (full bool, err error) { return c.out.Offer(a, b, limit) }
-
-// Write implements conn.Link.
-func (c *Conn) Write(a, b []byte) error {
-	if !c.out.Shared() {
-		return c.out.Through(&conn.Write{A: a, B: b})
-	}
-	err := c.out.Put(a, b)
-	if err == nil && c.out.Above() {
-		err = c.out.Carried()
-	}
-	return err
-}
+// Out implements conn.Link. Nothing waits in it on a link that is not shared: Send has waited.
+func (c *Conn) Out() *outbox.Box { return &c.out }
 
 // Send implements conn.Link: it waits for the peer, unless the link is shared.
 func (c *Conn) Send(w *conn.Write) error {
+	if w.DiscardInput {
+		c.skip.wanted = true
+	}
 	if c.out.Shared() {
-		return c.out.SendCarried(w)
+		return c.sendShared(w)
 	}
 	if w.Deadline != 0 {
 		defer c.limitWrite(w.Deadline)()
 	}
 	return c.out.Through(w)
+}
+
+func (c *Conn) sendShared(w *conn.Write) error {
+	if w.Wait == outbox.NoWait {
+		return c.out.SendCarried(w)
+	}
+	err := c.out.Put(w.A, w.B)
+	if err == nil && (w.Wait == outbox.ForAll || c.out.Above()) {
+		err = c.out.Carried()
+	}
+	return err
 }
 
 // limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
@@ -221,19 +220,9 @@ func (c *Conn) writeError(err error) error {
 	if oe, ok := err.(*net.OpError); ok {
 		err = oe.Err
 	}
-	local := c.LocalAddr()
-	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: c.RemoteAddr(), Err: err}
+	local, remote := c.base.LocalAddr(), c.Peer().Addr(c.base.RemoteAddr())
+	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: remote, Err: err}
 }
-
-// Sent implements conn.Link.
-func (c *Conn) Sent() error { return c.out.Carried() }
-
-// Stalled implements conn.Link: Send has waited.
-func (c *Conn) Stalled() bool { return false }
-
-// Unsent and Follow implement conn.Link. Nothing waits on a link that is not shared.
-func (c *Conn) Unsent() (waiting, lost int64) { return c.out.Unsent() }
-func (c *Conn) Follow(f conn.Follower)        { c.out.Follow(f) }
 
 // SendFile implements conn.Link.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {

@@ -10,7 +10,7 @@ import (
 // skipper reads, on a goroutine of its own, what the peer sends and no code will use, while
 // a write waits for the peer. Used by the owner.
 type skipper struct {
-	wanted bool          // Skip was called
+	wanted bool          // Write.DiscardInput was set
 	stop   chan struct{} // closed when it is not to begin any more
 	done   chan struct{} // closed when the goroutine has ended; nil until it begins
 }
@@ -20,12 +20,9 @@ type skipper struct {
 // the peer accepts the response.
 const skipAfter = 10 * time.Millisecond
 
-// Skip implements conn.Link. Reading begins with the next write, on a socket when that has
-// to wait, which it seldom has to.
-func (c *Conn) Skip() { c.skip.wanted = true }
-
-// beginSkip begins to read after a time, once, if Skip was called. Limits.WriteStall ends the write, and
-// with it the connection, if the peer sends but does not accept anything.
+// beginSkip begins to read after a time, once, if that is wanted: with the next write, on a
+// socket when that has to wait, which it seldom has to. Limits.WriteStall ends the write, and with
+// it the connection, if the peer sends but does not accept anything.
 func (c *Conn) beginSkip(after time.Duration) {
 	if !c.skip.wanted || c.skip.done != nil {
 		return

@@ -38,12 +38,10 @@ type Conn struct {
 	tally    *tally.Shard    // immutable
 	left     func()
 	peer     atomic.Pointer[peer.Peer] // set before Run
-	proxied  bool                      // peer is not base's; set before Run
 	in       *buf.Buf                  // received, not consumed
 	first    int                       // bytes that are read alone; see ReadFirst
 	deadline time.Time                 // of SetDeadline; used by the owner
 	drained  conn.Next                 // the result of Drain; used by the owner
-	slot     chan struct{}             // a slot has been acquired; made by the first AcquireSlot
 
 	eof  bool          // the session knows of the peer's end; used by the owner
 	dead chan struct{} // closed by Kill
@@ -77,7 +75,10 @@ type Conn struct {
 	armed    time.Time // nc's read deadline, unless other code has set one
 }
 
-var _ conn.Link = (*Conn)(nil)
+var (
+	_ conn.Link    = (*Conn)(nil)
+	_ conn.Splicer = (*Conn)(nil)
+)
 
 // New makes a connection over nc, which may be one of Guard's, and which t counts, when it
 // is accepted. Its Session is passed to Run. left is called once, when the connection no
@@ -139,7 +140,17 @@ func (c *Conn) drive() conn.Next {
 		switch {
 		case c.isKilled():
 			return conn.Close
-		case next == conn.Requeue || next == conn.Wait:
+		case next == conn.Requeue:
+		case next == conn.Wait:
+			if c.rest(time.Time{}) != errPosted {
+				return conn.Close
+			}
+			continue
+		case next == conn.Elsewhere:
+			if next = c.session.Serve(); next == conn.More {
+				next = conn.Requeue
+			}
+			continue
 		case next == conn.Pause:
 			if n, wait := c.pause(); wait {
 				next = n
@@ -372,30 +383,3 @@ func (c *Conn) SetDeadline(ns int64) {
 		c.deadline = time.Now().Add(time.Duration(ns - sys.Nanotime()))
 	}
 }
-
-// AcquireSlot implements conn.Link: it blocks where a loop's would be queued.
-func (c *Conn) AcquireSlot(s *conn.Semaphore) conn.Admission {
-	if c.slot == nil {
-		c.slot = make(chan struct{}, 1)
-	}
-	a := s.Acquire(c)
-	if a != conn.Queued {
-		return a
-	}
-	select {
-	case <-c.slot:
-		return conn.Admitted
-	case <-c.dead:
-	}
-	if s.Withdraw(c) {
-		return conn.Refused
-	}
-	<-c.slot
-	return conn.Admitted
-}
-
-// Acquired implements loop.Waiter.
-func (c *Conn) Acquired() { c.slot <- struct{}{} }
-
-// WithdrawSlot implements conn.Link; AcquireSlot has never queued.
-func (c *Conn) WithdrawSlot(*conn.Semaphore) {}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -43,6 +45,22 @@ func (f *fake) enter(who string) {
 
 func (f *fake) leave() { f.owner.Store(0) }
 
+// code is user code.
+type code func()
+
+func (c code) Run() { c() }
+
+func (c code) Ended(e exec.End) {
+	if v, ok := e.Panic(); ok {
+		panic(v)
+	}
+}
+
+// Write sends a and then b, and waits for room.
+func (f *fake) Write(a, b []byte) error {
+	return f.Send(&conn.Write{A: a, B: b, Wait: outbox.ForRoom})
+}
+
 // Data implements conn.Session.
 func (f *fake) Data(eof bool) conn.Next {
 	f.enter("Data")
@@ -66,11 +84,8 @@ func (f *fake) Data(eof bool) conn.Next {
 		}
 		f.Discard(i + 1)
 		f.begun, f.partial = true, false
-		if !f.Enter() {
-			return conn.Close
-		}
-		next := f.serve(f, line)
-		if f.Leave(); next != conn.More {
+		next := conn.Close
+		if f.Do(code(func() { next = f.serve(f, line) })); next != conn.More {
 			return next
 		}
 	}

@@ -24,6 +24,10 @@ func CloseWrite(fd int)                             {}
 func CloseBoth(fd int)                              {}
 func SetReset(fd int)                               {}
 func Dup(fd int) (int, error)                       { return -1, ErrUnsupported }
+func Monotonic() int64                              { return 0 }
+func SetNonblock(fd int) error                      { return ErrUnsupported }
+func CloseOnExec(fd int)                            {}
+func IsListening(fd int) bool                       { return false }
 func ReservePlace() (int, error)                    { return -1, ErrUnsupported }
 func SetReusePort(fd int) error                     { return ErrUnsupported }
 func TuneListener(fd int)                           {}

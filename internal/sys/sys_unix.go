@@ -24,6 +24,32 @@ func Dup(fd int) (int, error) {
 	return n, os.NewSyscallError("fcntl", err)
 }
 
+// Monotonic returns the system's monotonic clock, CLOCK_MONOTONIC, in nanoseconds. Other
+// processes have the same; Nanotime is for this one alone.
+func Monotonic() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
+// SetNonblock makes fd, and all its duplicates, non-blocking.
+func SetNonblock(fd int) error { return os.NewSyscallError("fcntl", unix.SetNonblock(fd, true)) }
+
+// CloseOnExec keeps fd from the programs that this process starts.
+func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
+
+// IsListening reports whether fd is a stream socket that listens.
+func IsListening(fd int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_STREAM {
+		return false
+	}
+	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	return err == nil && on != 0
+}
+
 // ReservePlace opens a descriptor only to reserve its number; it is closed when
 // the process has run out of descriptors.
 func ReservePlace() (int, error) {

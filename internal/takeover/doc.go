@@ -3,8 +3,9 @@
 // response, which a Source continues when its handler has returned.
 package takeover
 
-// It is the narrow side of internal/conn's contract, for packages that also run on
-// net/http's server and so must not import the engines. internal/bridge implements
-// Link and Writer; package websocket implements Session, and Link for net/http's
-// connections. With Stream, Streamer and Source, bridge and package eventstream do the
-// same. It imports nothing but std.
+// It adds to package link what concerns HTTP: how such a response is found below an
+// http.ResponseWriter, and what the server keeps of it. It is not part of internal/conn, since
+// packages websocket and eventstream also run on net/http's server and so must not import the
+// engines. internal/bridge implements Link and Writer; package websocket implements Session, and
+// Link for net/http's connections. With Stream, Streamer and Source, bridge and package
+// eventstream do the same.

@@ -4,59 +4,20 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/outbox"
 )
 
-// Next is what a Session requests for its Link; see internal/conn.
-type Next uint8
-
-const (
-	More      Next = iota // call Data when more has arrived
-	Requeue               // call Data again after other connections have had their turn
-	Pause                 // read no more, and call Data when little is queued, after Writable
-	Close                 // close when all that was queued has been sent
-	Linger                // the same for a peer that may still be sending
-	Reset                 // drop what is unsent and send RST
-	Elsewhere             // Go has passed the Link to another goroutine
-)
-
-// A Session is the protocol on a Link. The Link's owner calls its methods, one at a
-// time, except Late and PeerGone, which any goroutine may call, and Closed. None
-// may block, except user code under Link.Run, and Serve.
+// A Session is the protocol on a Link. Its Drain is called for the server's shutdown alone.
 type Session interface {
-	// Data consumes what it can of the Link's Buffered bytes. It is called when
-	// there are more, after the takeover, after Requeue and Pause, and when the peer
-	// has ended its stream (eof).
-	Data(eof bool) Next
-	// Serve continues on the goroutine to which Data has passed the Link by Go, and
-	// returns what Data would.
-	Serve() Next
-	// Writable is called when less than MinLimit/2 is queued, after Offer has reported
-	// that much is.
-	Writable()
-	// Expired is called when the deadline of SetDeadline has passed.
-	Expired() Next
-	// Stop is called, perhaps repeatedly, when the server shuts down.
-	Stop() Next
-	// Late is called while user code that began on a loop, and has cost the loop its
-	// driver, continues.
-	Late()
-	// PeerGone is called while user code runs, when the peer has disconnected.
-	PeerGone()
-	// Closed is called once, after the connection has ended. It must not wait.
-	Closed()
+	link.Session
+	// Run is the user code, which Link.Run calls.
+	Run()
 }
 
-// A User is user code.
-type User interface{ Run() }
-
-// A Link is a connection that a Session has taken over.
+// A Link is a connection, or a stream, that a Session has taken over.
 type Link interface {
-	// Buffered returns the bytes that were received and not consumed, which the
-	// Session may change. They are valid until the next call of Discard or Go.
-	// Discard consumes n of them.
-	Buffered() []byte
-	Discard(n int)
+	link.Link
 	// Offer sends a and then b, or queues copies. It never waits, and is safe for
 	// concurrent use. If more than half of limit is queued, and it would be more than
 	// limit bytes with these, Offer queues nothing and returns ErrFull. A limit is
@@ -67,21 +28,12 @@ type Link interface {
 	// connection has ended. That may be immediately. f must not wait. Safe for
 	// concurrent use.
 	Follow(f func())
-	// OnLoop reports whether the caller drives an event loop, and Quick whether user
-	// code of this kind is likely to be quick enough to run there; otherwise it is
-	// to be run by Serve after Go.
-	OnLoop() bool
-	Quick(kind string) bool
-	Go()
-	// Run runs u alone, unless the connection has ended. It reports false if u has
-	// panicked, which has been logged.
-	Run(u User) (ok bool)
-	// Post calls f like a method of the Session, unless the connection ends before.
-	// Safe for concurrent use.
-	Post(f func() Next)
-	// SetDeadline sets when Expired is called, in the time of Now; 0 means never.
-	SetDeadline(ns int64)
-	Now() int64
+	// Quick reports whether user code of this kind is likely to be quick enough to run
+	// on a loop; otherwise it is to be run by Serve. kind is kept, and is not to change.
+	Quick(kind *string) bool
+	// Run calls the Session's Run, unless the connection has ended. It reports false after
+	// a panic, which has been logged.
+	Run() (ok bool)
 	// The addresses are safe for concurrent use.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr

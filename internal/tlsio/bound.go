@@ -115,7 +115,7 @@ func (b *Bound) makeRoom() {
 		b.parked.remove(h)
 		b.leaving++
 		h.crowded = true
-		h.link.SetReadDeadline(conn.LongAgo)
+		h.link.Lent().SetReadDeadline(conn.LongAgo)
 	}
 }
 
@@ -148,8 +148,8 @@ func (b *Bound) start(h *Handshake) {
 	defer b.mu.Unlock()
 	h.state = runs
 	h.by = conn.Sooner(h.by, b.by)
-	h.link.SetReadDeadline(h.by)
-	h.link.SetWriteDeadline(h.by)
+	h.link.Lent().SetReadDeadline(h.by)
+	h.link.Lent().SetWriteDeadline(h.by)
 }
 
 // park gives h's slot to others while f waits for the client. Its error says that h
@@ -213,8 +213,8 @@ func (b *Bound) Drain(by time.Time) {
 	for h := range b.begun {
 		if h.state == runs && !h.crowded {
 			h.by = conn.Sooner(h.by, by)
-			h.link.SetReadDeadline(h.by)
-			h.link.SetWriteDeadline(h.by)
+			h.link.Lent().SetReadDeadline(h.by)
+			h.link.Lent().SetWriteDeadline(h.by)
 		}
 	}
 }

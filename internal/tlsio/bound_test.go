@@ -29,7 +29,16 @@ func (l *boundLink) Peer() peer.Peer { return peer.Parse(l.peer) }
 
 func (l *boundLink) Post(f func() conn.Next) { l.granted <- true }
 
-func (l *boundLink) SetReadDeadline(t time.Time) {
+func (l *boundLink) Lent() conn.Lent { return boundLent{l: l} }
+
+// boundLent is as much of it as is lent.
+type boundLent struct {
+	conn.Lent
+	l *boundLink
+}
+
+func (b boundLent) SetReadDeadline(t time.Time) {
+	l := b.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.by = t; t.Equal(conn.LongAgo) {
@@ -37,7 +46,7 @@ func (l *boundLink) SetReadDeadline(t time.Time) {
 	}
 }
 
-func (l *boundLink) SetWriteDeadline(time.Time) {}
+func (boundLent) SetWriteDeadline(time.Time) {}
 
 // joins has a handshake enter b, which it does at once if ok.
 func joins(b *Bound) (h *Handshake, l *boundLink, ok bool) { return joinsFrom(b, "192.0.2.1:1") }
@@ -202,7 +211,7 @@ func TestBoundPlaces(t *testing.T) {
 		}
 		// Those that do not wait stay.
 		for _, p := range all[2*goroutines:] {
-			p.l.SetReadDeadline(conn.LongAgo)
+			p.l.Lent().SetReadDeadline(conn.LongAgo)
 			<-p.err
 		}
 		synctest.Wait()

@@ -120,7 +120,7 @@ func (h *Handshake) Data(eof bool) conn.Next {
 		if !h.cfg.Bound.enter(h) {
 			return conn.More
 		}
-		return h.begin()
+		return conn.Elsewhere
 	case v == hopeless && len(b) > maxFlight:
 		return h.fail(nil, errTooMuch)
 	case v == hopeless || eof:
@@ -128,7 +128,7 @@ func (h *Handshake) Data(eof bool) conn.Next {
 	case h.hello.wasteful():
 		kept := h.hello.squeeze(b)
 		h.link.Discard(len(b))
-		h.link.Unread(kept)
+		h.link.Lent().Unread(kept)
 	}
 	return conn.More
 }
@@ -145,14 +145,7 @@ func (h *Handshake) granted() conn.Next {
 	if h.ended {
 		return conn.Close
 	}
-	return h.begin()
-}
-
-func (h *Handshake) begin() conn.Next {
-	if h.link.Go() {
-		return conn.Elsewhere
-	}
-	return h.Serve()
+	return conn.Elsewhere
 }
 
 // refuse ends a handshake that fails before it needs a goroutine: crypto/tls returns
@@ -198,28 +191,43 @@ func looksLikeHTTP(hdr [headerSize]byte) bool {
 
 // Serve implements conn.Session: it runs the handshake.
 func (h *Handshake) Serve() (next conn.Next) {
-	if !h.link.Enter() {
+	s := &shaking{h: h, next: conn.Close}
+	if ran, _ := h.link.Do(s); !ran {
 		h.cfg.Bound.leave(h)
-		return conn.Close
 	}
-	exec.Call(func() { next = h.shake() }, func(e exec.End) {
-		next = conn.Close
-		h.ended = true
-		h.cfg.Bound.leave(h)
-		if h.other {
-			next = conn.Detached
-			return
-		}
-		if h.upper.LogEnd(e); e.Exited() {
-			h.link.Abandon()
-		} else {
-			h.link.Leave()
-		}
-	})
-	return next
+	switch {
+	case s.state == nil:
+	case s.state.NegotiatedProtocol == "h2" && h.cfg.Second != nil:
+		h.link.Switch(h.cfg.Second(h.upper, s.state))
+	default:
+		h.upper.Start(s.state)
+		h.link.Switch(h.upper)
+	}
+	return s.next
 }
 
-func (h *Handshake) shake() conn.Next {
+// shaking is a handshake that runs, as conn.UserCode.
+type shaking struct {
+	h     *Handshake
+	next  conn.Next
+	state *tls.ConnectionState // what HTTP goes on with
+}
+
+func (s *shaking) Run() { s.next = s.shake() }
+
+func (s *shaking) Ended(e exec.End) {
+	h := s.h
+	h.ended = true
+	h.cfg.Bound.leave(h)
+	if h.other {
+		s.next = conn.Detached
+		return
+	}
+	h.upper.LogEnd(e)
+}
+
+func (s *shaking) shake() conn.Next {
+	h := s.h
 	if d := h.cfg.Deadline(h.accepted); d != 0 {
 		h.by = time.Now().Add(time.Duration(d - sys.Nanotime()))
 	}
@@ -229,9 +237,7 @@ func (h *Handshake) shake() conn.Next {
 	err := w.tc.HandshakeContext(h.upper.HandshakeContext())
 	h.cfg.Bound.leave(h)
 	if err != nil {
-		next := h.fail(w.tc, err)
-		h.link.Leave()
-		return next
+		return h.fail(w.tc, err)
 	}
 	state := w.tc.ConnectionState()
 	if h.cfg.Shaken != nil {
@@ -242,24 +248,17 @@ func (h *Handshake) shake() conn.Next {
 	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
 		return h.another(w, &state)
 	}
-	if err := h.link.SetLayer(w.asLayer()); err != nil {
-		h.link.Leave()
+	if err := h.link.Lent().SetLayer(w.asLayer()); err != nil {
 		return conn.Close
 	}
-	h.link.Leave()
-	if second {
-		h.link.Switch(h.cfg.Second(h.upper, &state))
-		return conn.Requeue
-	}
-	h.upper.Start(&state)
-	h.link.Switch(h.upper)
+	s.state = &state
 	return conn.Requeue
 }
 
 // another passes the connection to the protocol that ALPN has chosen.
 func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	taken := h.cfg.Other(h.upper, w.tc, state, func() error {
-		nc, rest, err := h.link.Hijack()
+		nc, rest, err := h.link.Lent().Hijack()
 		if err != nil {
 			return err
 		}
@@ -272,7 +271,6 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	}
 	h.ended = true
 	w.tc.CloseWrite()
-	h.link.Leave()
 	return conn.Close
 }
 
@@ -280,7 +278,7 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 // wait is that of a request's body, and does not apply: h.by does.
 func (h *Handshake) fill() error {
 	for {
-		err := h.cfg.Bound.park(h, h.link.Fill)
+		err := h.cfg.Bound.park(h, h.link.Lent().Fill)
 		if !errors.Is(err, os.ErrDeadlineExceeded) || h.cfg.Bound.late(h) {
 			return err
 		}
@@ -289,7 +287,8 @@ func (h *Handshake) fill() error {
 
 // Expired implements conn.Session.
 func (h *Handshake) Expired() conn.Next {
-	local, remote := h.link.LocalAddr(), h.link.RemoteAddr()
+	nc := h.link.NetConn()
+	local, remote := nc.LocalAddr(), nc.RemoteAddr()
 	return h.fail(nil, &net.OpError{Op: "read", Net: remote.Network(), Source: local, Addr: remote,
 		Err: os.ErrDeadlineExceeded})
 }

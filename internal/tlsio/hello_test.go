@@ -200,7 +200,14 @@ type heldLink struct {
 func (l *heldLink) Peer() peer.Peer  { return peer.Parse("192.0.2.1:1") }
 func (l *heldLink) Buffered() []byte { return l.in }
 func (l *heldLink) Discard(n int)    { l.in = l.in[n:] }
-func (l *heldLink) Unread(p []byte)  { l.in = append(bytes.Clone(p), l.in...) }
+func (l *heldLink) Lent() conn.Lent  { return heldLent{l: l} }
+
+type heldLent struct {
+	conn.Lent
+	l *heldLink
+}
+
+func (h heldLent) Unread(p []byte) { h.l.in = append(bytes.Clone(p), h.l.in...) }
 
 // What is kept of a ClientHello is bounded by its length, however it is divided, and remains
 // the same message to crypto/tls.

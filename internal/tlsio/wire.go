@@ -128,7 +128,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		return nc.Write(p)
 	}
 	w.mu.Unlock()
-	if err := w.link.Write(p, nil); err != nil {
+	if err := w.link.Send(&conn.Write{A: p, Wait: conn.ForRoom}); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -156,7 +156,7 @@ func (w *wire) LocalAddr() net.Addr {
 	if _, nc := w.where(); nc != nil {
 		return nc.LocalAddr()
 	}
-	return w.link.LocalAddr()
+	return w.link.NetConn().LocalAddr()
 }
 
 // RemoteAddr implements net.Conn.
@@ -164,7 +164,7 @@ func (w *wire) RemoteAddr() net.Addr {
 	if _, nc := w.where(); nc != nil {
 		return nc.RemoteAddr()
 	}
-	return w.link.RemoteAddr()
+	return w.link.NetConn().RemoteAddr()
 }
 
 // SetDeadline implements net.Conn. It has no effect unless w is over a net.Conn:

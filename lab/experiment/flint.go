@@ -18,7 +18,7 @@ func flint() Experiment {
 		Name:  "flint",
 		Title: "A limiter, TLS, and the parts of a server",
 		Asks: "Flint was measured with `hey -n 10000 -c 100` behind a limiter that lets about 1,500 requests pass: over TLS with its pool, and beside it net/http without TLS. " +
-			"Its author expected a gap under 5 % with both in plain HTTP and no limiter. A program of the lab sends the same requests to [lab/flint](../../lab/flint/main.go), to net/http and to chert, " +
+			"Its author expected a gap under 5 % with both in plain HTTP and no limiter. A program of the lab sends the same requests to [lab/flint](../../flint/main.go), to net/http and to chert, " +
 			"with and without TLS and limiter; and `go test -bench . ./components` measures parts as Flint's table has them.",
 		Claims: []Claim{
 			{

@@ -19,7 +19,7 @@ func goroutines() Experiment {
 		Name:  "goroutines",
 		Title: "Goroutines of connections that are open and silent",
 		Asks: "http-over-polling runs net/http's handlers on netpoll, and counted goroutines at 4,096 open connections: none for idle HTTP and for WebSockets that are read as they arrive. " +
-			"It is in no module proxy; [lab/sockets](../../lab/sockets/polling.go) does the same on the same netpoll in 150 lines, and with the same handlers on net/http and on chert. " +
+			"It is in no module proxy; [lab/sockets](../../sockets/polling.go) does the same on the same netpoll in 150 lines, and with the same handlers on net/http and on chert. " +
 			"Each row is a fresh server: connections are opened, one exchange is made on each, and goroutines and resident memory are counted when all is silent. " +
 			"Then wrk compares the three, with 300 connections.",
 		Needs: []string{"wrk"},

@@ -31,9 +31,9 @@ func iouring() Experiment {
 		Name:  "iouring",
 		Title: "What io_uring is worth to a loop",
 		Asks: "The C server's author wants io_uring next, since about 35 % of its cycles are the four calls it would save. " +
-			"[lab/uring/server](../../lab/uring/server/main_linux.go) is one small loop, in Go and without a scheduler in between where that helps, on epoll and on rings with different flags; " +
+			"[lab/uring/server](../../uring/server/main_linux.go) is one small loop, in Go and without a scheduler in between where that helps, on epoll and on rings with different flags; " +
 			"nginx and chert run beside it. The processor time of a request is compared with 1, 64 and 512 connections and with a connection for each request, and system calls are counted with strace. " +
-			"[ADR 39](../adr/0039-no-ring.md) says what follows for chert.",
+			"[ADR 39](../../../docs/adr/0039-no-ring.md) says what follows for chert.",
 		Needs: []string{"wrk"},
 		Helps: []string{"nginx", "strace"},
 		Claims: []Claim{

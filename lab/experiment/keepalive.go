@@ -12,7 +12,7 @@ func keepalive() Experiment {
 		Name:  "keepalive",
 		Title: "What keeping connections is worth",
 		Asks: "The C server was measured with one thread, with and without keep-alive, and gained three times by it. Here every server is, with one core and 100 connections: " +
-			"kept for all requests, or opened and closed for each. The third stage of [lab/stages](../../lab/stages/README.md) is closest to the C server.",
+			"kept for all requests, or opened and closed for each. The third stage of [lab/stages](../../stages/README.md) is closest to the C server.",
 		Needs: []string{"wrk"},
 		Helps: []string{"nginx", "h2o"},
 		Claims: []Claim{

@@ -18,7 +18,7 @@ func pools() Experiment {
 		Name:  "pools",
 		Title: "What three pools of buffers are worth",
 		Asks: "A raw-TCP server in Go was measured before and after it took its buffers from three pools: 8 KiB for a request, 256 bytes for a chunk of it, one for the response. " +
-			"[lab/pools](../../lab/pools/main.go) is such a server, and a flag is the whole difference. `ab -k -c 10` drives it, as then; net/http and chert run beside it in the same rounds.",
+			"[lab/pools](../../pools/main.go) is such a server, and a flag is the whole difference. `ab -k -c 10` drives it, as then; net/http and chert run beside it in the same rounds.",
 		Needs: []string{"ab"},
 		Claims: []Claim{
 			{

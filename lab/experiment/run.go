@@ -27,7 +27,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	var scale Scale
 	f := flag.NewFlagSet("experiment "+args[0], flag.ContinueOnError)
 	f.SetOutput(log)
-	dir := f.String("out", "", "the `folder` for pages, plots and JSON; by default docs/experiments, and with --short none")
+	dir := f.String("out", "", "the `folder` for pages, plots and JSON; by default record/experiments, and with --short none")
 	f.BoolVar(&scale.Short, "short", false, "everything once and small, to see that it works: the figures say nothing")
 	f.IntVar(&scale.Rounds, "rounds", 1, "how many times the usual number of rounds")
 	if err := f.Parse(args[1:]); err != nil {
@@ -41,7 +41,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		*dir = filepath.Join(lab, "..", "docs", "experiments")
+		*dir = filepath.Join(lab, "record", "experiments")
 	}
 	wanted := All()
 	switch args[0] {

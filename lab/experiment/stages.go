@@ -19,7 +19,7 @@ func stages() Experiment {
 		Name:  "stages",
 		Title: "Four stages of a server, and what holds each up",
 		Asks: "A C++ server was measured in four stages: one thread with blocking calls, a pool of such threads, one event loop, several event loops. " +
-			"[lab/stages](../../lab/stages/README.md) has the same four, each a program of under 200 lines with a page that explains it. They run beside chert and nginx with 50 to 1,200 connections; " +
+			"[lab/stages](../../stages/README.md) has the same four, each a program of under 200 lines with a page that explains it. They run beside chert and nginx with 50 to 1,200 connections; " +
 			"the first two close each connection after an answer, as they must, the others keep them.",
 		Needs: []string{"wrk"},
 		Helps: []string{"perf", "nginx"},

@@ -19,7 +19,7 @@ func static() Experiment {
 		Name:  "static",
 		Title: "A file of 100 KiB, and what each optimisation is worth",
 		Asks: "A C server with edge-triggered epoll and sendfile served a file of 100 KiB as fast as nginx, and its author listed what it gained by. " +
-			"[lab/sendfile](../../lab/sendfile/worker_linux.go) is built the same way, and each item of the list is a flag that takes it back: " +
+			"[lab/sendfile](../../sendfile/worker_linux.go) is built the same way, and each item of the list is a flag that takes it back: " +
 			"SO_REUSEPORT for each worker or one acceptor with an eventfd, a dup for each sendfile or none, TCP_CORK always, above 16 KiB or never. nginx, chert and net/http serve the same file in the same rounds.",
 		Needs: []string{"wrk"},
 		Helps: []string{"nginx", "perf"},
@@ -106,7 +106,7 @@ func runStatic(ctx context.Context, b *Bench, r *Result) error {
 	}
 	if control, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control"); err == nil {
 		r.note("The congestion control is " + strings.TrimSpace(string(control)) + ". With BBR, what TCP_CORK costs with 100 KiB on loopback is " +
-			"BBR's pacing; with CUBIC it saves: [ADR 48](../adr/0048-how-files-are-sent.md).")
+			"BBR's pacing; with CUBIC it saves: [ADR 48](../../../docs/adr/0048-how-files-are-sent.md).")
 	}
 	runs := list(b.Scale, 2,
 		staticRun{"100 KiB, connections kept", "", 1, b.Scale.of(400, 16), false, []string{"small", "acceptor", "dup", "uncorked", "nginx", "chertfiles", "nethttpfiles"}},

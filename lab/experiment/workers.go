@@ -19,7 +19,7 @@ func workers() Experiment {
 	return Experiment{
 		Name:  "workers",
 		Title: "A goroutine for each connection, a pool of workers, or a placement",
-		Asks: "Flint has a pool of 100 workers with a queue of 1,000 connections, and was measured without it too. [lab/flint](../../lab/flint/main.go) is such a server with both, " +
+		Asks: "Flint has a pool of 100 workers with a queue of 1,000 connections, and was measured without it too. [lab/flint](../../flint/main.go) is such a server with both, " +
 			"and runs the same handlers on net/http and on chert, which runs quick handlers on its loops and others on goroutines of a pool. " +
 			"First a fast handler with 100 clients that keep their connections; then one of 50 ms with 500 clients, each request on a connection of its own, so that a worker is free for the next client.",
 		Claims: []Claim{

@@ -15,7 +15,7 @@ import (
 )
 
 // Draw draws a profile's lines over connections from tables that earlier runs printed: file is a page of
-// docs/measurements or saved output. It writes DIR/FILE-PROFILE.svg and .png.
+// lab/record/measurements or saved output. It writes DIR/FILE-PROFILE.svg and .png.
 func Draw(profile, file, dir string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

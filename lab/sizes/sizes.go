@@ -25,7 +25,7 @@ var others = []string{".", "internal/loop", "internal/conn/conntest"}
 
 // contracts are interfaces by the name of their package and their own.
 var contracts = []string{
-	"internal/link.Link", "internal/link.Session", "internal/conn.Link", "internal/conn.Session", "internal/conn.Layer",
+	"internal/link.Link", "internal/link.Session", "internal/conn.Link", "internal/conn.Lent", "internal/conn.Layer",
 	"internal/takeover.Link", "internal/takeover.Session", "internal/bridge.Message", "internal/poll.Poller",
 }
 

@@ -78,6 +78,8 @@ stop() {
 
 echo "=== $format: install"
 put /tmp/first
+mkdir "$root/run/chert" # systemd makes it
+inside chown chert:chert /run/chert
 [ "$(unit User)" = chert ] || fail "the user of the unit is $(unit User)"
 for dir in /var/lib/chert /var/log/chert; do
 	[ "$(inside stat -c %U:%G:%a $dir)" = chert:chert:750 ] || fail "$dir belongs to $(inside stat -c %U:%G:%a $dir)"

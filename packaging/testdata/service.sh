@@ -62,12 +62,35 @@ if command -v logrotate >/dev/null; then
 	[ -s /var/log/chert/access.log ] && [ -s /var/log/chert/access.log.1 ] || fail "$(ls -l /var/log/chert)"
 fi
 
-echo "=== upgrade: the new version runs, and one that is stopped stays so"
+echo "=== upgrade: the new version takes over without a refused connection"
 main=$(pid)
+touch /var/tmp/asking
+while [ -e /var/tmp/asking ]; do
+	chert health https://localhost/ --at 80 --insecure >/dev/null 2>>/var/tmp/refused || true
+done &
 dpkg --no-triggers --install /var/tmp/second.deb
-healthy https://localhost/ --at 80 --insecure
+rm /var/tmp/asking
+wait
+[ ! -s /var/tmp/refused ] || fail "$(cat /var/tmp/refused)"
+for _ in $(seq 100); do # the message of the main process may be on its way
+	if [ "$(pid)" != "$main" ]; then break; fi
+	sleep 0.1
+done
 [ "$(pid)" != "$main" ] || fail "the old process goes on"
+[ "$(readlink /proc/"$(pid)"/exe)" = /usr/bin/chert ] || fail "the main process is $(readlink /proc/"$(pid)"/exe)"
 [ "$(chert version | cut -d ' ' -f 2)" = "$version" ] || fail "$(chert version)"
+
+echo "=== upgrade: with a file that it does not accept the old process goes on"
+main=$(pid)
+cp /etc/chert/chert.toml /var/tmp/good.toml
+echo 'listen = 1' >>/etc/chert/chert.toml
+dpkg --no-triggers --install /var/tmp/second.deb 2>/var/tmp/said
+grep -q 'the server goes on as before' /var/tmp/said || fail "it does not say so: $(cat /var/tmp/said)"
+healthy https://localhost/ --at 80 --insecure
+[ "$(pid)" = "$main" ] || fail "another process serves"
+cp /var/tmp/good.toml /etc/chert/chert.toml
+
+echo "=== upgrade: a service that is stopped stays so"
 systemctl stop chert
 [ "$(systemctl show -P Result chert)" = success ] || fail "it did not stop cleanly"
 dpkg --no-triggers --install /var/tmp/second.deb

@@ -62,7 +62,8 @@ func (x *exchange) Interim(status int, h http.Header) error {
 	}
 	if status == http.StatusContinue && h == nil {
 		// The gathered bytes are a 101, which must follow the 100 (RFC 9110 section 7.8).
-		return x.s.Link.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"), nil)
+		w.last = conn.Write{A: []byte("HTTP/1.1 100 Continue\r\n\r\n"), Wait: conn.ForRoom}
+		return x.s.Link.Send(&w.last)
 	}
 	w.out = http1.AppendStatusLine(w.out, 1, status)
 	w.out = appendHeader(w.out, h, []string{"Content-Length", "Transfer-Encoding"})
@@ -106,21 +107,18 @@ func (x *exchange) gather(p []byte) error {
 func (x *exchange) pass(a, b []byte) error {
 	w := x.writing
 	w.begun = true
-	if !x.Res.Done {
-		return x.s.Link.Write(a, b)
+	if w.last = (conn.Write{A: a, B: b}); x.Res.Done {
+		w.last.DiscardInput = x.body != nil && x.skipsBody()
+	} else {
+		w.last.Wait = conn.ForRoom
 	}
-	x.skipBody()
-	w.last = conn.Write{A: a, B: b}
 	return x.s.Link.Send(&w.last)
 }
 
-// skipBody has the Link discard what is left of the body that no handler will read, if no
-// request can follow it. Otherwise it was read before the head: see drainBody.
-func (x *exchange) skipBody() {
-	if x.body != nil && x.Res.CloseAfter.Load() && x.body.Unfinished() {
-		x.s.Link.Skip()
-	}
-}
+// skipsBody reports whether the Link is to discard what is left of the body that no handler
+// will read, since no request can follow it. Otherwise it was read before the head: see
+// drainBody.
+func (x *exchange) skipsBody() bool { return x.Res.CloseAfter.Load() && x.body.Unfinished() }
 
 // Flush implements bridge.Message.
 func (x *exchange) Flush() error {
@@ -149,7 +147,7 @@ func (x *exchange) Aside(f func()) {
 		return
 	}
 	f()
-	s.Link.Yield()
+	s.Link.Lent().Yield()
 	s.Slots.Rejoin()
 	s.facts.Or(slot)
 }
@@ -161,8 +159,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 		w.endChunks(h)
 	}
 	if w.Err == nil && len(w.out) > 0 {
-		x.skipBody()
-		w.last = conn.Write{A: w.out, Cork: x.more}
+		w.last = conn.Write{A: w.out, Cork: x.more, DiscardInput: x.body != nil && x.skipsBody()}
 		w.out = w.out[:0]
 		w.Err = x.s.Link.Send(&w.last)
 		x.unsent = w.Err != nil && !w.begun

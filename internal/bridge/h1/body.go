@@ -5,12 +5,14 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
 
 // body is a request's body and how it is framed (RFC 9112 section 6).
 type body struct {
 	bridge.Body
+	in      conn.Lent
 	te      [1]string // what Request.TransferEncoding points to
 	chunked bool
 	remain  int64 // of a body with a length
@@ -24,7 +26,7 @@ func (x *exchange) initBody(h *http1.Request) {
 		x.SetBody(nil, false, false, false)
 		return
 	}
-	b, r := new(body), &x.Req
+	b, r := &body{in: x.s.Link.Lent()}, &x.Req
 	x.body = b
 	if b.chunked = h.Chunked; h.Chunked {
 		b.te[0] = "chunked"
@@ -49,7 +51,7 @@ func (x *exchange) ReadBody(p []byte) (int, error) {
 	if int64(len(p)) > b.remain {
 		p = p[:b.remain]
 	}
-	n, err := x.s.Link.Read(p)
+	n, err := b.in.Read(p)
 	b.remain -= int64(n)
 	if b.remain == 0 {
 		return n, io.EOF
@@ -83,18 +85,18 @@ func (x *exchange) readChunked(b *body, p []byte) (n int, err error) {
 		case n > 0:
 			return n, nil
 		case len(p) < inPlace:
-			if err := cutShort(l.Fill()); err != nil {
+			if err := cutShort(b.in.Fill()); err != nil {
 				return 0, err
 			}
 			continue
 		default:
-			m, e := l.Read(p[:min(uint64(len(p)), max(b.dec.Left(), overread))])
+			m, e := b.in.Read(p[:min(uint64(len(p)), max(b.dec.Left(), overread))])
 			if m == 0 {
 				return 0, cutShort(e)
 			}
 			src = p[:m]
 			k, used, b.inTail, err = b.dec.Decode(p, src)
-			l.Unread(src[used:])
+			b.in.Unread(src[used:])
 		}
 		switch n += k; {
 		case err == http1.ErrChunkLine:
@@ -138,7 +140,7 @@ func (x *exchange) readTrailer(wait bool) (done bool, err error) {
 		if !wait {
 			return false, nil
 		}
-		if err := cutShort(l.Fill()); err != nil {
+		if err := cutShort(x.body.in.Fill()); err != nil {
 			return false, err
 		}
 	}

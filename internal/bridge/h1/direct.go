@@ -39,6 +39,9 @@ type request struct {
 	w       conn.Write                // the answer, for Send
 	all     iter.Seq2[[]byte, []byte] // each, as a value allocated once
 	time    bridge.Timing
+	// Of the handler: it has answered, or has not returned.
+	answered, failed bool
+	outcome          bridge.Outcome // see follow
 }
 
 var requests = sync.Pool{New: func() any {
@@ -91,7 +94,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.Link.LocalAddr(), Forwards: s.is(onLoops) && s.Link.OnLoop(),
+		Local: s, Forwards: s.is(onLoops) && s.Link.OnLoop(),
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
 		return false
@@ -190,29 +193,26 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		r.handler = bridge.Busy
 	}
 	r.time.Select(s.Link.Tally(), now != 0)
+	r.s, r.answered, r.failed = s, false, false
 	s.direct = r
-	if !s.Link.Enter() {
+	if ran, _ := s.Link.Do((*handling)(r)); !ran {
 		s.direct = nil
 		s.release()
 		s.account(r, 0)
 		return conn.Close
 	}
-	r.time.Begin()
-	answered, next := s.runDirect(r)
-	r.time.End()
-	s.Link.Leave()
 	if s.direct = nil; r.time.Lost() {
 		s.Found(s)
 	}
 	switch {
-	case next != conn.More: // a panic; r may still be in use, so it is not kept
+	case r.failed: // r may still be in use, so it is not kept
 		s.dropPlan(r)
 		s.release()
 		s.account(r, 0)
 		s.abandon(r)
 		s.Link.Discard(len(r.raw))
-		return next
-	case !answered:
+		return conn.Close
+	case !r.answered:
 		s.dropPlan(r)
 		return s.serveAfterAll(r)
 	}
@@ -224,7 +224,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	}
 	s.release()
 	n := len(r.raw)
-	next = s.sendDirect(r, now, len(s.Link.Buffered()) > n)
+	next := s.sendDirect(r, now, len(s.Link.Buffered()) > n)
 	if busy {
 		s.Report(bridge.ForRoom, s.Link.Buffered())
 	}
@@ -232,16 +232,21 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	return s.settle(next)
 }
 
-// runDirect calls the handler.
-func (s *Session) runDirect(r *request) (answered bool, next conn.Next) {
-	if !exec.Call(func() { answered = r.handler.ServeDirect((*direct.Exchange)(&r.x)) }, func(e exec.End) {
-		if s.LogEnd(e); e.Exited() {
-			s.exitDirect(r)
-		}
-	}) {
-		next = conn.Close
+// handling is the handler of a request as conn.UserCode.
+type handling request
+
+func (h *handling) Run() {
+	h.time.Begin()
+	h.answered = h.handler.ServeDirect((*direct.Exchange)(&h.x))
+	h.time.End()
+}
+
+func (h *handling) Ended(e exec.End) {
+	h.failed = true
+	h.time.End()
+	if h.s.LogEnd(e); e.Exited() {
+		h.s.exitDirect((*request)(h))
 	}
-	return answered, next
 }
 
 // abandon ends the exchange of r, whose handler, or Done of its file, has panicked.
@@ -256,13 +261,13 @@ func (s *Session) abandon(r *request) {
 func (s *Session) exitDirect(r *request) {
 	s.dropPlan(r)
 	o := bridge.Abandoned(&r.x)
-	s.Follow(s.Link, &o)
+	s.Follow(s.Link.Out(), &o)
 	exec.Call(r.x.Drop, s.LogEnd)
 	s.release()
-	defer s.Found(s)
 	r.time.Drop(s.Link.Tally())
 	s.Unanswered(tally.HTTP11, 0, s.way(stats.Direct), false)
-	s.Link.Abandon() // s.direct stays: until here Late may read it
+	s.Link.Lent().Yield() // s.direct stays: until here Late may read it
+	s.Found(s)
 }
 
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
@@ -355,18 +360,20 @@ func (s *Session) account(r *request, status int) {
 // follow notifies the watcher of a direct answer of its delivery. The watcher is
 // user code.
 func (s *Session) follow(o *bridge.Outcome) {
-	if !s.Link.Enter() {
-		s.Follow(s.Link, o)
-		return
+	f := requests.Get().(*request)
+	f.s, f.outcome = s, *o
+	if ran, _ := s.Link.Do((*following)(f)); !ran {
+		(*following)(f).Run()
 	}
-	exec.Finish(func() { s.Follow(s.Link, o) }, func(returned bool) {
-		if returned {
-			s.Link.Leave()
-		} else { // runtime.Goexit
-			s.Link.Abandon()
-		}
-	})
+	f.s, f.outcome = nil, bridge.Outcome{}
+	requests.Put(f)
 }
+
+// following is a watcher as conn.UserCode.
+type following request
+
+func (f *following) Run()             { f.s.Follow(f.s.Link.Out(), &f.outcome) }
+func (f *following) Ended(e exec.End) { f.s.LogEnd(e) }
 
 // Check implements conn.Holder.
 func (r *request) Check() (err error) {

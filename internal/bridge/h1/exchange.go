@@ -6,6 +6,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -19,13 +20,18 @@ type exchange struct {
 	writing   *writing
 	body      *body // nil when there is none
 	minor     uint8
-	keepAlive bool // the request allows it
-	more      bool // another request had arrived when this one was parsed
-	unsent    bool // the response could not be sent
+	keepAlive bool      // the request allows it
+	more      bool      // another request had arrived when this one was parsed
+	unsent    bool      // the response could not be sent
+	next      conn.Next // of Run
 }
 
 // Session implements bridge.Returner.
 func (x *exchange) Session() conn.Session { return x.s }
+
+// Run and Ended implement conn.UserCode.
+func (x *exchange) Run()             { x.next = x.Serve() }
+func (x *exchange) Ended(e exec.End) { x.next = x.Cut(e) }
 
 // newExchange makes the exchange of a parsed head. It copies head once; all
 // strings of the request are parts of that copy.

@@ -113,7 +113,7 @@ func (f *forwarded) Data(eof bool) conn.Next {
 	case eof: // the client has gone, as net/http understands it
 		f.gone()
 		return conn.Close
-	case f.stalled && !f.link.Stalled():
+	case f.stalled && !f.link.Out().Blocked():
 		f.stalled = false
 		f.x.Resume()
 	}
@@ -145,8 +145,8 @@ func (f *forwarded) ended(complete bool) {
 	f.dropOut()
 	s := f.s
 	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(int(f.status)), f.pattern)
-	if waiting, lost := f.link.Unsent(); waiting > 0 && complete {
-		f.link.Follow(f)
+	if waiting, lost := f.link.Out().Unsent(); waiting > 0 && complete {
+		f.link.Out().Follow(f)
 	} else {
 		f.Over(&s.Client, lost, complete)
 	}
@@ -332,7 +332,7 @@ func (f *forwarded) Flush() (full bool, err error) {
 			return false, err
 		}
 	}
-	if !f.link.Stalled() {
+	if !f.link.Out().Blocked() {
 		return false, nil
 	}
 	if f.stalled = true; !f.inside {

@@ -187,7 +187,7 @@ func (x *exchange) Complete(p []byte) error {
 
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (x *exchange) now() int64 {
-	if x.InTurn && x.s.Link.Inline() {
+	if x.InTurn && x.s.Link.OnLoop() {
 		return x.Time.HeadAt()
 	}
 	return sys.Nanotime()

@@ -2,13 +2,13 @@ package h1
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
-	"time"
+	"os"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
@@ -35,95 +35,99 @@ const browserGET = "GET /articles/2026/stone?page=2 HTTP/1.1\r\n" +
 // fakeLink is a conn.Link on a loop that is never lost. Its peer takes everything
 // and sends what is in.
 type fakeLink struct {
-	in   []byte
-	now  int64
-	sent int
-	most int64 // of an answer in one go, if not 0: the rest waits for resume
-	held conn.Holder
-	left int64
-	// follow are notified when nothing is left.
-	follow []conn.Follower
-	off    bool // it is not on a loop after all
-	tally  tally.Shard
+	in    []byte
+	now   int64
+	sent  int
+	most  int64 // of an answer in one go, if not 0: the rest waits for resume
+	room  int64 // what is left of that
+	begun bool
+	out   outbox.Box
+	first [1]outbox.Segment
+	owner conn.Holder // of the last answer
+	off   bool        // it is not on a loop after all
+	tally tally.Shard
 }
 
-func (l *fakeLink) Buffered() []byte         { return l.in }
-func (l *fakeLink) Discard(n int)            { l.in = l.in[n:] }
-func (l *fakeLink) Fill() error              { return io.EOF }
-func (l *fakeLink) Read([]byte) (int, error) { return 0, io.EOF }
-func (l *fakeLink) Unread(p []byte)          { l.in = append(append([]byte(nil), p...), l.in...) }
-
-func (l *fakeLink) Write(a, b []byte) error {
-	l.sent += len(a) + len(b)
-	return nil
-}
+func (l *fakeLink) Buffered() []byte { return l.in }
+func (l *fakeLink) Discard(n int)    { l.in = l.in[n:] }
 
 func (l *fakeLink) Send(w *conn.Write) error {
-	n := int64(len(w.A)+len(w.B)) + w.Len
-	if l.most > 0 && n > l.most {
-		l.held, l.left = w.Holder, n-l.most
+	if l.most == 0 {
+		l.sent += len(w.A) + len(w.B) + int(w.Len)
+		outbox.Release(w.Holder)
 		return nil
 	}
-	l.sent += int(n)
-	if w.Holder != nil {
-		w.Holder.Release()
+	if !l.begun {
+		l.begun = true
+		l.out.Init(l, &l.first)
 	}
+	l.room = l.most
+	l.owner = w.Holder
+	s := outbox.Of(w)
+	if err := s.Push(l, false, false); err != nil {
+		_, err = l.out.Send(&s, w.Deadline, false, err, false)
+		return err
+	}
+	outbox.Release(s.Free())
 	return nil
 }
+
+// Push, PushFile and Wake implement outbox.Sink.
+func (l *fakeLink) Push(p, q []byte, _ bool) (int, error) {
+	n, err := l.PushFile(nil, 0, int64(len(p)+len(q)))
+	return int(n), err
+}
+
+func (l *fakeLink) PushFile(_ *os.File, _, n int64) (int64, error) {
+	if l.room == 0 {
+		return 0, outbox.ErrWouldBlock
+	}
+	n = min(n, l.room)
+	l.room -= n
+	l.sent += int(n)
+	return n, nil
+}
+
+func (l *fakeLink) Wake() {}
 
 // resume sends on, as a loop does when the peer takes more.
 func (l *fakeLink) resume() {
-	if err := l.held.Check(); err != nil {
-		panic(err)
-	}
-	if l.left -= min(l.left, l.most); l.left == 0 {
-		l.held.Release()
-		l.held = nil
-		for _, f := range l.follow {
-			f.Sent(0)
+	if h := l.out.ToCheck(); h != nil {
+		if err := h.Check(); err != nil {
+			panic(err)
 		}
-		l.follow = nil
+	}
+	l.room = l.most
+	if err := l.out.Pull(false); err != nil {
+		panic(err)
 	}
 }
 
-func (l *fakeLink) Unsent() (waiting, lost int64)              { return l.left, 0 }
-func (l *fakeLink) Follow(f conn.Follower)                     { l.follow = append(l.follow, f) }
-func (l *fakeLink) Stalled() bool                              { return l.held != nil }
-func (l *fakeLink) Queue([]byte) (bool, error)                 { return false, net.ErrClosed }
-func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) { return false, net.ErrClosed }
-func (l *fakeLink) Share()                                     {}
-func (l *fakeLink) CanRelay() bool                             { return false }
-func (l *fakeLink) SendRelay(*conn.Relay) (int, error)         { return 0, net.ErrClosed }
-func (l *fakeLink) Enter() bool                                { return true }
-func (l *fakeLink) Leave()                                     {}
-func (l *fakeLink) Abandon()                                   {}
-func (l *fakeLink) OnLoop() bool                               { return !l.off }
-func (l *fakeLink) Go() bool                                   { return false }
-func (l *fakeLink) Inline() bool                               { return true }
-func (l *fakeLink) Waited() bool                               { return false }
-func (l *fakeLink) Yield()                                     {}
-func (l *fakeLink) Skip()                                      {}
-func (l *fakeLink) Start(conn.Run)                             {}
-func (*fakeLink) StartHere(conn.Run, *conn.Here) bool          { panic("not used") }
-func (l *fakeLink) Post(func() conn.Next)                      {}
-func (l *fakeLink) WithdrawSlot(*conn.Semaphore)               {}
-func (l *fakeLink) SetDeadline(int64)                          {}
-func (l *fakeLink) SetReadDeadline(time.Time)                  {}
-func (l *fakeLink) SetWriteDeadline(time.Time)                 {}
-func (l *fakeLink) WatchPeer() bool                            { return false }
-func (l *fakeLink) Sent() error                                { return nil }
-func (l *fakeLink) Hijack() (net.Conn, []byte, error)          { return nil, nil, net.ErrClosed }
-func (l *fakeLink) Switch(conn.Session)                        {}
-func (l *fakeLink) SetLayer(conn.Layer) error                  { return nil }
-func (l *fakeLink) Tally() *tally.Shard                        { return &l.tally }
-func (l *fakeLink) Now() int64                                 { return l.now }
-func (l *fakeLink) Peer() peer.Peer                            { return thePeer }
-func (l *fakeLink) LocalAddr() net.Addr                        { return nil }
-func (l *fakeLink) RemoteAddr() net.Addr                       { return nil }
-func (l *fakeLink) NetConn() net.Conn                          { return nil }
-func (l *fakeLink) AcquireSlot(*conn.Semaphore) conn.Admission { return conn.Admitted }
+func (l *fakeLink) Out() *outbox.Box                      { return &l.out }
+func (l *fakeLink) Share()                                {}
+func (l *fakeLink) Lent() conn.Lent                       { return noLent{} }
+func (l *fakeLink) Do(u conn.UserCode) (ran, waited bool) { conn.Guard(u); return true, false }
+func (l *fakeLink) OnLoop() bool                          { return !l.off }
+func (*fakeLink) Start(conn.Run, *conn.Here) bool         { panic("not used") }
+func (l *fakeLink) Post(func() conn.Next)                 {}
+func (l *fakeLink) SetDeadline(int64)                     {}
+func (l *fakeLink) Switch(conn.Session)                   {}
+func (l *fakeLink) Tally() *tally.Shard                   { return &l.tally }
+func (l *fakeLink) Now() int64                            { return l.now }
+func (l *fakeLink) Peer() peer.Peer                       { return thePeer }
+func (l *fakeLink) NetConn() net.Conn                     { return noConn }
 
-func (l *fakeLink) SendFile(conn.File, int64, int64) (int64, bool, error) { return 0, false, nil }
+// nowhere is a net.Conn without addresses.
+type nowhere struct{ net.Conn }
+
+var noConn net.Conn = nowhere{}
+
+func (nowhere) LocalAddr() net.Addr { return nil }
+
+// noLent is lent to user code that uses none of it.
+type noLent struct{ conn.Lent }
+
+func (noLent) Yield() {}
 
 var _ conn.Link = (*fakeLink)(nil)
 
@@ -158,11 +162,14 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 	return func() {
 		l.in = b
 		next := s.Data(false)
-		for l.Stalled() {
+		if next == conn.Elsewhere {
+			next = s.Serve()
+		}
+		for l.out.Blocked() {
 			if next != conn.More && next != conn.Requeue {
 				panic("the connection does not wait for its answer")
 			}
-			if l.resume(); !l.Stalled() {
+			if l.resume(); !l.out.Blocked() {
 				next = s.Data(false)
 			}
 		}

@@ -28,7 +28,7 @@ func TestPipelineStalls(t *testing.T) {
 			if want := []conn.Next{conn.Requeue, conn.Requeue, conn.More}[i-1]; served != i || next != want {
 				t.Errorf("off the loop %v: %d are served while an answer waits, want %d; next is %d", off, served, i, next)
 			}
-			for l.Stalled() {
+			for l.out.Blocked() {
 				l.resume()
 			}
 		}

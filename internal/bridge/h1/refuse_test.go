@@ -16,13 +16,13 @@ func TestRefusalPageIsShared(t *testing.T) {
 	cfg.RefusalPage = func(int) (string, []byte) { return "text/html", page }
 	l := &fakeLink{now: sys.Nanotime(), most: 64 << 10, in: []byte("GET\r\n\r\n")}
 	s := cfg.New(l)
-	if next := s.Data(false); next != conn.Linger || l.left == 0 {
-		t.Fatalf("%v, with %d bytes left", next, l.left)
+	if next := s.Data(false); next != conn.Linger || !l.out.Blocked() {
+		t.Fatalf("%v, with nothing left", next)
 	}
-	if l.held == nil {
+	if l.owner == nil {
 		t.Fatal("without a Holder the Link copies what waits")
 	}
-	for l.held != nil {
+	for l.out.Blocked() {
 		l.resume()
 	}
 }

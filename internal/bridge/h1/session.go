@@ -154,7 +154,7 @@ func (cfg *Config) New(l conn.Link) *Session {
 // of the first request.
 func (s *Session) Start(state *tls.ConnectionState) {
 	if s.SetTLS(state); s.cfg.Layer != nil {
-		s.Link.SetLayer(s.cfg.Layer())
+		s.Link.Lent().SetLayer(s.cfg.Layer())
 	}
 	s.limit(s.cfg.HeadTime)
 }
@@ -171,7 +171,7 @@ func (s *Session) Data(eof bool) conn.Next {
 			return next
 		case len(s.Link.Buffered()) == 0:
 			continue
-		case s.Link.Stalled():
+		case s.Link.Out().Blocked():
 			return conn.Requeue // otherwise a client that only sends would fill the queue
 		case !s.Link.OnLoop():
 			continue
@@ -236,12 +236,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	busy, t := false, s.timing()
 	if s.Slots != nil {
 		switch s.acquire() {
-		case conn.Queued:
+		case loop.Queued:
 			r.free()
 			s.Link.SetDeadline(0)
 			s.await()
 			return conn.Wait, false
-		case conn.Refused:
+		case loop.Refused:
 			busy = true
 		}
 	}
@@ -324,7 +324,7 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 		x.Time.Queued = x.Time.Queued || !quick
 	}
 	s.cur.Store(x)
-	if here && !quick && s.Link.Go() {
+	if here && !quick {
 		return conn.Elsewhere
 	}
 	return s.serve(x)
@@ -337,15 +337,13 @@ func (s *Session) Serve() conn.Next {
 
 // serve runs the handler of x on this goroutine.
 func (s *Session) serve(x *exchange) conn.Next {
-	next := conn.Close
-	if s.Link.Enter() {
-		next = x.Serve()
-		s.Link.Leave()
-	}
+	x.next = conn.Close
+	_, waited := s.Link.Do(x)
+	next := x.next
 	s.cur.Store(nil)
 	if next != conn.Detached {
 		if s.is(onLoops) {
-			x.Learn()
+			x.Learn(waited)
 		}
 		if x.unsent {
 			x.Unsent()
@@ -365,13 +363,13 @@ func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
 	}
-	if s.sending = next == conn.More && s.Link.Stalled(); s.sending {
+	if s.sending = next == conn.More && s.Link.Out().Blocked(); s.sending {
 		s.await()
 		return conn.More
 	}
 	if next == conn.More {
 		s.SetState(http.StateIdle)
-		if !s.KeepAlives() {
+		if !s.KeepsIdle() {
 			next = conn.Close
 		}
 	}
@@ -380,19 +378,22 @@ func (s *Session) settle(next conn.Next) conn.Next {
 
 // acquire takes a slot for a handler. After Queued, Data is called when there is
 // one.
-func (s *Session) acquire() conn.Admission {
+func (s *Session) acquire() loop.Admission {
 	if s.waiting {
 		s.waiting = false
 		s.facts.Or(slot)
-		return conn.Admitted
+		return loop.Admitted
 	}
-	a := s.Link.AcquireSlot(s.Slots)
-	s.waiting = a == conn.Queued
-	if a == conn.Admitted {
+	a := s.Slots.Acquire(s)
+	s.waiting = a == loop.Queued
+	if a == loop.Admitted {
 		s.facts.Or(slot)
 	}
 	return a
 }
+
+// Acquired implements loop.Waiter.
+func (s *Session) Acquired() { s.Link.Post(func() conn.Next { return conn.Requeue }) }
 
 // release returns the slot, and reports whether there was one.
 func (s *Session) release() bool {
@@ -491,8 +492,8 @@ func (s *Session) Writable() conn.Next { return conn.More }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
-	if s.waiting {
-		s.Link.WithdrawSlot(s.Slots)
+	if s.waiting && !s.Slots.Withdraw(s) {
+		s.Slots.Release() // it has just been given
 	}
 	if !hijacked {
 		s.SetState(http.StateClosed)

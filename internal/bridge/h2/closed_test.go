@@ -1,22 +1,24 @@
 package h2
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/tally"
 )
 
 // deadLink is a Link whose connection has ended.
 type deadLink struct{ conn.Link }
 
-func (deadLink) Follow(f conn.Follower) { f.Sent(0) }
-func (deadLink) Tally() *tally.Shard    { return new(tally.Shard) }
-func (deadLink) OnLoop() bool           { return false }
-func (deadLink) Post(func() conn.Next)  {}
-func (deadLink) Now() int64             { return 1 }
+func (deadLink) Out() *outbox.Box      { return nil }
+func (deadLink) Tally() *tally.Shard   { return new(tally.Shard) }
+func (deadLink) OnLoop() bool          { return false }
+func (deadLink) Post(func() conn.Next) {}
+func (deadLink) Now() int64            { return 1 }
 
 type follower struct{ told []int64 }
 
@@ -40,9 +42,9 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	before, after := new(follower), new(follower)
 	st.keepRestLocked([]byte("kept"), nil)
 	s.pending = append(s.pending, st)
-	st.Link().Follow(before)
+	st.Stream().Follow(before)
 	s.Closed(false)
-	st.Link().Follow(after)
+	st.Stream().Follow(after)
 	for _, f := range []*follower{before, after} {
 		if len(f.told) != 1 || f.told[0] == 0 {
 			t.Errorf("told %d", f.told)
@@ -62,7 +64,7 @@ func TestEndWhileASlotIsAcquired(t *testing.T) {
 	if st.acquire() {
 		t.Error("there is a slot")
 	}
-	if s.Closed(false); slots.Acquire(nil) != conn.Queued {
+	if s.Closed(false); slots.Acquire(nil) != loop.Queued {
 		t.Error("a slot was given back")
 	}
 }
@@ -76,7 +78,7 @@ func TestEndWhenASlotWasGiven(t *testing.T) {
 	st.state = stateNew
 	st.acquire()
 	slots.Release() // Post does not come
-	if s.Closed(false); slots.Acquire(nil) != conn.Admitted {
+	if s.Closed(false); slots.Acquire(nil) != loop.Admitted {
 		t.Error("the slot was not given back")
 	}
 	if st.state != stateClosed {
@@ -87,23 +89,31 @@ func TestEndWhenASlotWasGiven(t *testing.T) {
 // quietLink is a Link that accepts everything, at a time of the test's own.
 type quietLink struct {
 	conn.Link
-	now     int64
-	queued  func()
-	follows []conn.Follower
+	now    int64
+	queued func()
+	once   sync.Once
+	out    outbox.Box
 }
 
-func (l *quietLink) Tally() *tally.Shard    { return new(tally.Shard) }
-func (l *quietLink) OnLoop() bool           { return true }
-func (l *quietLink) Now() int64             { return l.now }
-func (l *quietLink) SetDeadline(int64)      {}
-func (l *quietLink) Post(func() conn.Next)  {}
-func (l *quietLink) Unsent() (_, _ int64)   { return 0, 0 }
-func (l *quietLink) Follow(f conn.Follower) { l.follows = append(l.follows, f) }
-func (l *quietLink) Queue([]byte) (bool, error) {
+func (l *quietLink) Tally() *tally.Shard   { return new(tally.Shard) }
+func (l *quietLink) OnLoop() bool          { return true }
+func (l *quietLink) Now() int64            { return l.now }
+func (l *quietLink) SetDeadline(int64)     {}
+func (l *quietLink) Post(func() conn.Next) {}
+
+// Push and Wake implement outbox.Sink.
+func (l *quietLink) Push(p, q []byte, _ bool) (int, error) {
 	if l.queued != nil {
 		l.queued()
 	}
-	return false, nil
+	return len(p) + len(q), nil
+}
+
+func (l *quietLink) Wake() {}
+
+func (l *quietLink) Out() *outbox.Box {
+	l.once.Do(func() { l.out.Init(l, nil) })
+	return &l.out
 }
 
 func quiet() (*Session, *stream, *quietLink) {
@@ -123,22 +133,22 @@ func TestFollowWhileSending(t *testing.T) {
 		s.mu.Lock()
 		st.become(stateAnswered)
 		s.mu.Unlock()
-		if waiting, _ := st.Link().Unsent(); waiting == 0 {
+		if waiting, _ := st.Stream().Unsent(); waiting == 0 {
 			t.Error("the answer does not wait")
 		}
-		st.Link().Follow(f)
+		st.Stream().Follow(f)
 	}
 	s.mu.Lock()
 	s.roomLocked(1)
 	s.out.B = append(s.out.B, 0)
 	s.mu.Unlock()
 	s.flush()
-	if len(l.follows) != 1 {
-		t.Errorf("%d followers were handed on", len(l.follows))
+	if len(f.told) != 1 {
+		t.Errorf("told %d times", len(f.told))
 	}
-	st.Link().Follow(f)
-	if len(l.follows) != 2 {
-		t.Errorf("%d followers were handed on afterwards", len(l.follows))
+	st.Stream().Follow(f)
+	if len(f.told) != 2 {
+		t.Errorf("told %d times afterwards", len(f.told))
 	}
 }
 

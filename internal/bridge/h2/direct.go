@@ -71,7 +71,7 @@ func (s *Session) takesDirect(r *request, t *target, end bool) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		LocalAddr: s.Link.LocalAddr(), Forwards: s.forwards(),
+		Local: s, Forwards: s.forwards(),
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.host
@@ -114,9 +114,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	}
 	st.Time.Select(s.Link.Tally(), onLoop)
 	s.runsHere(st)
-	if !onLoop {
-		r.Run()
-	} else if !s.Link.StartHere(r, &r.place) {
+	if !s.Link.Start(r, &r.place) {
 		return false
 	}
 	return r.finish()
@@ -124,17 +122,23 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 
 // Run implements conn.Run.
 func (r *request) Run() {
-	s := r.st.s
-	defer func() {
-		if r.over.Swap(true) {
-			r.drop()
-		}
-	}()
-	defer exec.Ended(&r.returned, s.LogEnd)
 	r.st.Time.Begin()
-	defer r.st.Time.End()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
 	r.returned = true
+	r.ran()
+}
+
+// Ended implements conn.Run.
+func (r *request) Ended(e exec.End) {
+	r.st.s.LogEnd(e)
+	r.ran()
+}
+
+func (r *request) ran() {
+	r.st.Time.End()
+	if r.over.Swap(true) {
+		r.drop()
+	}
 }
 
 // Done implements conn.Run.
@@ -226,7 +230,7 @@ func (r *request) send() {
 		if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
-		s.Link.Start(&sendFile{r: r, o: o})
+		s.Link.Start(&sendFile{r: r, o: o}, nil)
 		return
 	}
 	kept, err := r.sendBody(a.Body, a.WriteLimit(s.WriteTimeout))
@@ -285,16 +289,16 @@ type sendFile struct {
 // may end before.
 func (f *sendFile) Run() {
 	r, st := f.r, f.r.st
-	returned := false
-	defer func() {
-		f.close()
-		st.s.finishing.Add(1)
-	}()
-	defer exec.Ended(&returned, st.s.LogEnd)
 	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
 		f.sent = st.commit(nil, nil, nil, true, nil) == nil
 	}
-	returned = true
+	f.close()
+}
+
+// Ended implements conn.Run.
+func (f *sendFile) Ended(e exec.End) {
+	f.r.st.s.LogEnd(e)
+	f.close()
 }
 
 // Write implements io.Writer.
@@ -308,6 +312,7 @@ func (f *sendFile) Write(p []byte) (int, error) {
 // close gives the file back, and notifies the watcher of the answer.
 func (f *sendFile) close() {
 	st, s := f.r.st, f.r.st.s
+	defer s.finishing.Add(1)
 	if !f.sent {
 		s.mu.Lock()
 		f.o.Cut(st.sent)

@@ -9,7 +9,7 @@ package h2
 //
 // The owner of the Link calls the Session. Data parses all frames that have come,
 // and begins the requests among them: a quick handler runs there and then
-// (Link.StartHere), any other on a goroutine beside others (Link.Start). If a
+// (Link.Start with a Here), any other on a goroutine. If a
 // handler that was thought to be quick is not, the loop goes on without it: Data
 // returns conn.Lost, and is called anew for the frames that are left.
 //
@@ -21,7 +21,7 @@ package h2
 // of Data leaves in one write, and so do the answers of handlers that end at the same time.
 //
 // A stream has one state (state.go), and each way to end has one name (end.go). It is a
-// bridge.Link to its own exchange (link.go).
+// bridge.Stream to its own exchange (link.go).
 //
 // # What is bounded
 //

@@ -34,11 +34,9 @@ const (
 // Drain implements conn.Session.
 func (s *Session) Drain(since int64) conn.Next {
 	s.startDrain()
-	select {
-	case <-s.Stopping:
+	if s.Ending() {
 		s.stopTunnels(since)
 		s.stopLasting()
-	default:
 	}
 	// Others may wait for the connection's place, in which case since is long ago.
 	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {

@@ -65,7 +65,7 @@ func (s *Session) Closed(hijacked bool) {
 	s.followers = nil
 	s.mu.Unlock()
 	for _, f := range all {
-		s.Link.Follow(f)
+		s.Link.Out().Follow(f)
 	}
 	s.free()
 	s.SetState(http.StateClosed)

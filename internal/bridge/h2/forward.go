@@ -345,7 +345,7 @@ func (f *forwarded) push() (full bool, err error) {
 		full, err = f.pushLocked()
 	}
 	if s.mu.Unlock(); err == nil && wait {
-		s.Link.Follow(f)
+		s.Link.Out().Follow(f)
 	}
 	return full || wait, err
 }

@@ -7,35 +7,58 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// roomLink is a countingLink whose queue is full when it has room bytes.
+// roomLink is a countingLink whose peer accepts room bytes.
 type roomLink struct {
 	countingLink
+	once sync.Once
+	out  outbox.Box
 	mu   sync.Mutex
 	room int
 	got  []byte
 }
 
 func (l *roomLink) OnLoop() bool { return false }
-func (l *roomLink) Queue(p []byte) (bool, error) {
+func (l *roomLink) Out() *outbox.Box {
+	l.once.Do(func() { l.out.Init(l, nil) })
+	return &l.out
+}
+
+// Push implements outbox.Sink.
+func (l *roomLink) Push(p, q []byte, _ bool) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.got) >= l.room {
-		return true, conn.ErrFull
+	have := len(l.got)
+	l.got = append(append(l.got, p...), q...)
+	if len(l.got) > l.room {
+		l.got = l.got[:max(l.room, have)]
+		return len(l.got) - have, outbox.ErrWouldBlock
 	}
-	l.got = append(l.got, p...)
-	return len(l.got) >= l.room, nil
+	return len(l.got) - have, nil
+}
+
+// accept has the peer accept n bytes more.
+func (l *roomLink) accept(n int) {
+	l.mu.Lock()
+	l.room = len(l.got) + n
+	l.mu.Unlock()
+	l.Out().Pull(false)
+}
+
+func (l *roomLink) unsent() int {
+	n, _ := l.Out().Unsent()
+	return int(n)
 }
 
 // A client that reads nothing has about 100 KiB kept for all of its streams, whatever the
 // header blocks of their answers have. It gets all of them when it reads.
 func TestHeadsWaitForRoom(t *testing.T) {
 	t.Parallel()
-	const streams, size, queue = 100, 64 << 10, 64 << 10
+	const streams, size, queue = 100, 64 << 10, 64 << 10 // more than that is full
 	block := []byte(strings.Repeat("x", size))
 	for _, tt := range []struct {
 		name string
@@ -74,7 +97,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, _, _ := quiet()
-			l := &roomLink{room: queue}
+			l := new(roomLink)
 			l.shard.Init(nil)
 			s.Client.Link = l
 			s.sendWindow = streams // of DATA: a byte each
@@ -104,7 +127,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 				return len(s.wanting)+len(s.pending)+ended() == streams
 			})
 			s.mu.Lock()
-			waiting := len(l.got)
+			waiting := l.unsent()
 			if s.out != nil {
 				waiting += len(s.out.B)
 			}
@@ -121,13 +144,11 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			}
 			// The client reads.
 			servertest.Eventually(t, "the answers", func() bool {
-				l.mu.Lock()
-				l.room = len(l.got) + 4*size
-				l.mu.Unlock()
+				l.accept(4 * size)
 				s.Writable()
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return ended() == streams && (s.out == nil || len(s.out.B) == 0)
+				return ended() == streams && (s.out == nil || len(s.out.B) == 0) && l.unsent() == 0
 			})
 			wg.Wait()
 			blocks, data, ends := 0, 0, map[uint32]bool{}
@@ -171,6 +192,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		l := new(roomLink)
 		l.shard.Init(nil)
 		s.Client.Link = l
+		l.Out().Offer(make([]byte, outbox.QueueLimit), nil, -1)
 		s.streams = table{}
 		s.mu.Lock()
 		s.roomLocked(maxOut)
@@ -203,9 +225,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 			s.streams.get(3).writeBy = time.Unix(1, 0)
 		}
 		s.mu.Unlock()
-		l.mu.Lock()
-		l.room = 1 << 20
-		l.mu.Unlock()
+		l.accept(1 << 20)
 		s.Writable()
 		for i := range ended {
 			servertest.Await(t, ended[i], tt.name)

@@ -117,15 +117,13 @@ func (l *lasting) settledLocked() {
 }
 
 // RemoteAddr implements takeover.Stream.
-func (l *lasting) RemoteAddr() net.Addr { return l.st.s.Link.RemoteAddr() }
+func (l *lasting) RemoteAddr() net.Addr { return l.st.s.RemoteAddr() }
 
 var errAborted = errors.New("http2: the server has reset the stream")
 
 // stopLasting calls the sources because the server shuts down.
 func (s *Session) stopLasting() {
-	select {
-	case <-s.Stopping:
-	default:
+	if !s.Ending() {
 		return
 	}
 	var all []*lasting

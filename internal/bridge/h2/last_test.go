@@ -136,7 +136,7 @@ func TestTunnelsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		s, st, _ := quiet()
-		st.Link().Share()
+		st.Stream().Share()
 		var both sync.WaitGroup
 		both.Go(st.handOver)
 		both.Go(func() { s.stopTunnels(0) })

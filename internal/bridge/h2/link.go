@@ -9,18 +9,18 @@ import (
 	"github.com/chert-http/chert/internal/takeover"
 )
 
-// link is a stream as a bridge.Link: what its exchange has of the connection.
+// link is a stream as a bridge.Stream: what its exchange has of the connection.
 type link struct{ st *stream }
 
 var _ bridge.Sharer = (*stream)(nil)
 
-// Link implements bridge.Sharer.
-func (st *stream) Link() bridge.Link { return link{st} }
+// Stream implements bridge.Sharer.
+func (st *stream) Stream() bridge.Stream { return link{st} }
 
 // Budget implements takeover.Budgeted.
 func (st *stream) Budget() *takeover.Budget { return &st.s.budget }
 
-// SetReadDeadline and SetWriteDeadline implement bridge.Link.
+// SetReadDeadline and SetWriteDeadline implement bridge.Stream.
 func (l link) SetReadDeadline(t time.Time)  { l.setDeadline(&l.st.readBy, t) }
 func (l link) SetWriteDeadline(t time.Time) { l.setDeadline(&l.st.writeBy, t) }
 
@@ -33,7 +33,7 @@ func (l link) setDeadline(by *time.Time, t time.Time) {
 	l.st.wakeLocked()
 }
 
-// WatchPeer implements bridge.Link: the session reads all the time.
+// WatchPeer implements bridge.Stream: the session reads all the time.
 func (l link) WatchPeer() (gone bool) {
 	s := l.st.s
 	s.mu.Lock()
@@ -41,18 +41,14 @@ func (l link) WatchPeer() (gone bool) {
 	return l.st.err != nil
 }
 
-// Abandon implements bridge.Link: the handler ends its goroutine.
-func (l link) Abandon() { l.st.next = conn.Close }
-
-// Waited implements bridge.Link.
-func (l link) Waited() bool {
-	s := l.st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return l.st.waited
+// hasWaited reports whether the stream's user code has waited for the client.
+func (st *stream) hasWaited() bool {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return st.waited
 }
 
-// Unsent implements bridge.Link. Frames of other streams may wait too, which
+// Unsent implements bridge.Stream. Frames of other streams may wait too, which
 // only delays the notification.
 func (l link) Unsent() (waiting, lost int64) {
 	s := l.st.s
@@ -67,10 +63,10 @@ func (l link) Unsent() (waiting, lost int64) {
 	case rest > 0 || here:
 		return rest + 1, 0
 	}
-	return l.st.s.Link.Unsent()
+	return l.st.s.Link.Out().Unsent()
 }
 
-// Follow implements bridge.Link. f is notified when the connection's Link has
+// Follow implements bridge.Stream. f is notified when the connection's Link has
 // sent the end of the stream, or will not send it. On a tunnel it is notified when nothing
 // is queued of what has been offered.
 func (l link) Follow(f conn.Follower) {
@@ -100,13 +96,13 @@ func (l link) Follow(f conn.Follower) {
 	case gone:
 		f.Sent(1)
 	case queued:
-		l.st.s.Link.Follow(f)
+		l.st.s.Link.Out().Follow(f)
 	}
 }
 
 // What follows is for the session that has taken the stream over, from Share on.
 
-// Share implements bridge.Link: it makes the stream a tunnel.
+// Share implements bridge.Stream: it makes the stream a tunnel.
 func (l link) Share() {
 	s := l.st.s
 	s.mu.Lock()
@@ -115,7 +111,7 @@ func (l link) Share() {
 	l.st.readBy, l.st.writeBy = time.Time{}, time.Time{} // the request's
 }
 
-// Buffered implements bridge.Link.
+// Buffered implements bridge.Stream.
 func (l link) Buffered() []byte {
 	if in := l.st.tunnel.in; in != nil {
 		return in.B
@@ -123,7 +119,7 @@ func (l link) Buffered() []byte {
 	return nil
 }
 
-// Discard implements bridge.Link.
+// Discard implements bridge.Stream.
 func (l link) Discard(n int) {
 	t := l.st.tunnel
 	if t.in == nil {
@@ -136,32 +132,28 @@ func (l link) Discard(n int) {
 	}
 }
 
-// Offer implements bridge.Link.
+// Offer implements bridge.Stream.
 func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
 	t := l.st.tunnel
 	return t.offer(a, b, limit, func(n int) { t.offered += int64(n) })
 }
 
-// OnLoop implements bridge.Link.
+// OnLoop implements bridge.Stream.
 func (l link) OnLoop() bool { return l.st.tunnel.place.Held() }
 
-// Go implements bridge.Link: the owner starts Serve when Data has returned.
-func (l link) Go() bool {
-	l.st.tunnel.serve = true
-	return true
-}
-
-// Enter and Leave implement bridge.Link.
-func (l link) Enter() bool {
+// Do implements bridge.Stream.
+func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	s := l.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !l.st.closed() && s.over == nil
+	ran = !l.st.closed() && s.over == nil
+	s.mu.Unlock()
+	if ran {
+		conn.Guard(u)
+	}
+	return ran, l.st.hasWaited()
 }
 
-func (l link) Leave() {}
-
-// Post implements bridge.Link.
+// Post implements bridge.Stream.
 func (l link) Post(f func() conn.Next) {
 	s, t := l.st.s, l.st.tunnel
 	s.Link.Post(func() conn.Next {
@@ -170,7 +162,7 @@ func (l link) Post(f func() conn.Next) {
 	})
 }
 
-// SetDeadline implements bridge.Link.
+// SetDeadline implements bridge.Stream.
 func (l link) SetDeadline(ns int64) {
 	s := l.st.s
 	s.mu.Lock()
@@ -178,5 +170,5 @@ func (l link) SetDeadline(ns int64) {
 	s.limitTunnelLocked(l.st.tunnel, ns)
 }
 
-// Now implements bridge.Link. The session may be called beside the connection's owner.
+// Now implements bridge.Stream. The session may be called beside the connection's owner.
 func (l link) Now() int64 { return sys.Nanotime() }

@@ -19,9 +19,9 @@ func TestOfferRule(t *testing.T) {
 		_, st, _, _, _ := outliving(0)
 		t.Cleanup(st.dropRestLocked)
 		st.lasting = nil
-		st.Link().Share()
+		st.Stream().Share()
 		return outboxtest.Carrier{Offer: func(p []byte, limit int) (bool, error) {
-			return st.Link().Offer(p[:len(p)/2], p[len(p)/2:], limit)
+			return st.Stream().Offer(p[:len(p)/2], p[len(p)/2:], limit)
 		}}
 	})
 }

@@ -52,7 +52,7 @@ func (s *Session) send(t *turn) {
 			break
 		}
 		s.mu.Unlock()
-		full, err := b.write(s.Link)
+		full, err := b.write(s.Link.Out())
 		s.mu.Lock()
 		if s.writtenLocked(b, full, err); !s.full {
 			s.wakeNextLocked()

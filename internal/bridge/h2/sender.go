@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -98,13 +99,13 @@ func (w *sender) collectLocked() (b batch, ok bool) {
 }
 
 // write passes b to the Link. mu is not held.
-func (b *batch) write(l conn.Link) (full bool, err error) {
+func (b *batch) write(to *outbox.Box) (full bool, err error) {
 	if b.frames != nil {
-		full, err = l.Queue(b.frames.B)
+		full, err = to.Offer(b.frames.B, nil, outbox.QueueLimit)
 	}
 	if err == nil {
 		for _, f := range b.followers {
-			l.Follow(f)
+			to.Follow(f)
 		}
 		b.followers = nil
 	}

@@ -3,6 +3,7 @@ package h2
 import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
 )
 
 // This file is how streams wait for a slot of Server.MaxHandlers.
@@ -12,11 +13,11 @@ import (
 func (st *stream) acquire() bool {
 	s := st.s
 	switch s.Slots.Acquire(st) {
-	case conn.Admitted:
+	case loop.Admitted:
 		st.hasSlot = true
-	case conn.Refused:
+	case loop.Refused:
 		st.Refusal = bridge.ForRoom
-	case conn.Queued:
+	case loop.Queued:
 		s.mu.Lock()
 		st.become(stateQueued)
 		s.mu.Unlock()

@@ -34,7 +34,7 @@ func TestSlotOfResetStream(t *testing.T) {
 	s.cfg, s.Link = &Config{MaxStreams: 10}, l
 	st := &stream{s: s, id: 1, exchange: new(exchange)}
 	s.streams.add(st)
-	if s.Slots.Acquire(new(other)) != conn.Admitted || st.acquire() || st.state != stateQueued {
+	if s.Slots.Acquire(new(other)) != loop.Admitted || st.acquire() || st.state != stateQueued {
 		t.Fatal("the stream does not wait")
 	}
 	s.Slots.Release()
@@ -45,7 +45,7 @@ func TestSlotOfResetStream(t *testing.T) {
 	st.closeLocked(errReset)
 	s.mu.Unlock()
 	s.free()
-	if s.Slots.Acquire(new(other)) != conn.Admitted {
+	if s.Slots.Acquire(new(other)) != loop.Admitted {
 		t.Error("the slot is lost")
 	}
 	if st.state != stateClosed || s.streams.len() != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -77,9 +78,16 @@ var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens 
 
 // Run implements conn.Run.
 func (st *stream) Run() {
-	st.next = conn.Close // if the handler ends its goroutine
-	defer st.handOver()
 	st.next = st.Serve()
+	st.handOver()
+}
+
+// Ended implements conn.Run.
+func (st *stream) Ended(e exec.End) {
+	if st.next = st.Cut(e); e.Exited() {
+		st.next = conn.Close
+	}
+	st.handOver()
 }
 
 // Left implements conn.Leaver: the handler has returned on another goroutine. Done is
@@ -108,7 +116,7 @@ func (st *stream) Done() conn.Next {
 func (st *stream) finish() {
 	s := st.s
 	if s.loops {
-		st.Learn()
+		st.Learn(st.hasWaited())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,13 +241,13 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		}
 		st.Time.Queued = true
 		st.begins(stateRunning)
-		s.Link.Start(st)
+		s.Link.Start(st, nil)
 		return true
 	}
 	st.become(stateRunning)
 	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
 	s.runsHere(st)
-	if !s.Link.StartHere(st, &st.place) {
+	if !s.Link.Start(st, &st.place) {
 		return false
 	}
 	st.account(s.Link.OnLoop())

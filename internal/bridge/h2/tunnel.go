@@ -3,6 +3,7 @@ package h2
 import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/outbox"
 )
@@ -201,11 +202,11 @@ func (t *tunnel) feed() (kept bool) {
 	st.tunnelled = true
 	s.mu.Unlock()
 	if !s.loops || !s.Link.OnLoop() {
-		s.Link.Start(t)
+		s.Link.Start(t, nil)
 		return true
 	}
 	s.here.Store(st)
-	if !s.Link.StartHere(t, &t.place) {
+	if !s.Link.Start(t, &t.place) {
 		return false
 	}
 	t.finish()
@@ -246,6 +247,9 @@ func (t *tunnel) Run() {
 	}
 }
 
+// Ended implements conn.Run: what user code there was has been guarded by link.Do.
+func (t *tunnel) Ended(exec.End) {}
+
 // Done implements conn.Run.
 func (t *tunnel) Done() conn.Next {
 	t.finish()
@@ -261,9 +265,9 @@ func (t *tunnel) finish() {
 	s.refundLocked(st, t.used)
 	t.used = 0
 	if next == conn.Elsewhere && !st.closed() {
-		t.inside = true
+		t.inside, t.serve = true, true
 		s.mu.Unlock()
-		s.Link.Start(t)
+		s.Link.Start(t, nil)
 		return
 	}
 	t.running, t.serve = false, false

@@ -9,7 +9,7 @@ import (
 // hereLink is a countingLink on a loop, which no Run loses.
 type hereLink struct{ countingLink }
 
-func (l *hereLink) StartHere(r conn.Run, _ *conn.Here) bool {
+func (l *hereLink) Start(r conn.Run, _ *conn.Here) bool {
 	r.Run()
 	return true
 }

@@ -103,7 +103,7 @@ func testExpired(x *suite) {
 func testExpiredBeside(x *suite) {
 	for _, how := range []string{"data", "post", "done"} {
 		release := make(chan bool)
-		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s := &script{onWritable: ignore}
 		s.onExpired = func(s *script) conn.Next {
 			s.send("late\n")
 			return conn.Close
@@ -149,31 +149,31 @@ func testReadDeadlines(x *suite) {
 			return s.either(pooled, func() conn.Next {
 				switch line {
 				case "past":
-					s.SetReadDeadline(time.Now().Add(-time.Second))
-					timeout(x, line, s.Fill())
-					_, err := s.Read(make([]byte, 1))
+					s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
+					timeout(x, line, s.Lent().Fill())
+					_, err := s.Lent().Read(make([]byte, 1))
 					timeout(x, line, err)
 				case "soon":
-					s.SetReadDeadline(time.Now().Add(moment))
-					timeout(x, line, s.Fill())
+					s.Lent().SetReadDeadline(time.Now().Add(moment))
+					timeout(x, line, s.Lent().Fill())
 				case "moved":
-					s.SetReadDeadline(time.Now().Add(time.Hour))
+					s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
 					moved := make(chan bool)
 					go func() {
-						s.SetReadDeadline(time.Now().Add(-time.Second))
+						s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
 						close(moved)
 					}()
-					timeout(x, line, s.Fill())
+					timeout(x, line, s.Lent().Fill())
 					<-moved
 				case "taken back":
-					s.SetReadDeadline(time.Now().Add(-time.Second))
-					timeout(x, line, s.Fill())
-					s.SetReadDeadline(time.Time{})
+					s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
+					timeout(x, line, s.Lent().Fill())
+					s.Lent().SetReadDeadline(time.Time{})
 					fallthrough
 				case "none":
 					// The last one's deadline has ended with it.
 					s.Write([]byte("reading\n"), nil)
-					if err := s.Fill(); err != nil {
+					if err := s.Lent().Fill(); err != nil {
 						x.Errorf("%s: %v", line, err)
 					}
 				}
@@ -206,22 +206,22 @@ func testWriteDeadlines(x *suite) {
 				return s.either(pooled, func() conn.Next {
 					switch line {
 					case "past":
-						s.SetWriteDeadline(time.Now().Add(-time.Second))
+						s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
 						timeout(x, line, s.Write([]byte("x"), nil))
 					case "soon":
-						s.SetWriteDeadline(time.Now().Add(moment))
+						s.Lent().SetWriteDeadline(time.Now().Add(moment))
 						timeout(x, line, s.Write(pattern(), nil))
 					case "moved":
-						s.SetWriteDeadline(time.Now().Add(time.Hour))
+						s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
 						moved := make(chan bool)
 						go func() {
-							s.SetWriteDeadline(time.Now().Add(moment))
+							s.Lent().SetWriteDeadline(time.Now().Add(moment))
 							close(moved)
 						}()
 						timeout(x, line, s.Write(pattern(), nil))
 						<-moved
 					case "left":
-						s.SetWriteDeadline(time.Now().Add(moment))
+						s.Lent().SetWriteDeadline(time.Now().Add(moment))
 						s.Send(&conn.Write{A: pattern(), Holder: h})
 						return conn.More
 					case "send":
@@ -257,11 +257,11 @@ func testStalls(x *suite) {
 		holds bool
 	}{
 		{"read", func(s *script, _ *holder) conn.Next {
-			return s.user(func() conn.Next { timeout(x, "read", s.Fill()); return conn.Close })
+			return s.user(func() conn.Next { timeout(x, "read", s.Lent().Fill()); return conn.Close })
 		}, false},
 		{"read, pooled", func(s *script, _ *holder) conn.Next {
 			return s.pool(func() conn.Next {
-				_, err := s.Read(make([]byte, 10))
+				_, err := s.Lent().Read(make([]byte, 10))
 				timeout(x, "read", err)
 				return conn.Close
 			})
@@ -300,17 +300,17 @@ func testStalls(x *suite) {
 		}, true},
 		{"queue", func(s *script, _ *holder) conn.Next {
 			s.Share()
-			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.More })
+			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.More })
 			return conn.More
 		}, false},
 		{"queue and close", func(s *script, _ *holder) conn.Next {
 			s.Share()
-			s.start(func() { s.Queue(pattern()) }, func() conn.Next { return conn.Close })
+			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.Close })
 			return conn.More
 		}, false},
 	} {
 		h := &holder{t: x.T}
-		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s := &script{onWritable: ignore}
 		s.line = func(s *script, _ string) conn.Next { return tt.line(s, h) }
 		c := x.open(Options{Small: true, Limits: stall}, s)
 		c.Send("go\n")

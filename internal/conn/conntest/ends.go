@@ -57,14 +57,14 @@ func (e *ending) enters() {
 }
 
 func computes(e *ending, s *script) error {
-	if s.WatchPeer() { // it is gone already
+	if s.Lent().WatchPeer() { // it is gone already
 		e.s.PeerGone(false)
 	}
 	<-e.leave
 	return nil
 }
 
-func reads(_ *ending, s *script) error  { return s.Fill() }
+func reads(_ *ending, s *script) error  { return s.Lent().Fill() }
 func writes(_ *ending, s *script) error { return s.Write(pattern(), nil) }
 
 func sends(how conn.Next) func(*ending, *script) conn.Next {
@@ -118,18 +118,18 @@ var states = []state{
 		s.start(func() {
 			e.entered <- true
 			<-e.leave
-			s.Queue([]byte("run\n"))
+			s.queue([]byte("run\n"))
 		}, func() conn.Next { return conn.More })
 		return conn.More
 	}, begin: (*ending).enters},
 	{name: "runs that queue", line: func(e *ending, s *script) conn.Next {
 		s.Share()
 		s.start(func() {
-			s.Queue(pattern())
+			s.queue(pattern())
 			e.entered <- true
 			<-e.leave
 			for {
-				if _, err := s.Queue(pattern()[:1000]); err != nil && err != conn.ErrFull {
+				if _, err := s.queue(pattern()[:1000]); err != nil && err != conn.ErrFull {
 					return
 				}
 				runtime.Gosched()

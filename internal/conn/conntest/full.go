@@ -7,48 +7,6 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// testQueueRefuses: a run that ignores that the queue is full does not make it
-// larger, and what Queue has not accepted is not sent.
-func testQueueRefuses(x *suite) {
-	const piece = 7000
-	taken := make(chan int, 1)
-	writable := make(chan bool, 100)
-	s := &script{onWritable: func(*script) conn.Next { writable <- true; return conn.More }}
-	s.line = func(s *script, line string) conn.Next {
-		s.Share()
-		s.start(func() {
-			n := 0
-			for {
-				full, err := s.Queue(pattern()[n : n+piece])
-				if err == conn.ErrFull {
-					if !full {
-						x.Error("ErrFull of a queue that is not full")
-					}
-					break
-				} else if err != nil {
-					x.Errorf("Queue: %v", err)
-					break
-				}
-				n += piece
-			}
-			taken <- n
-			<-writable
-			if _, err := s.Queue([]byte("again")); err != nil {
-				x.Errorf("Queue after Writable: %v", err)
-			}
-		}, func() conn.Next { return conn.More })
-		return conn.More
-	}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
-	n := servertest.Await(x.T, taken, "ErrFull")
-	if n > large/2 {
-		x.Errorf("%d bytes were taken for a peer that does not read", n)
-	}
-	same(x.T, c.slowly(x.T, n), pattern()[:n])
-	c.Want("again")
-}
-
 // testRelease: Release may use the link, whether its bytes have been sent or
 // dropped.
 func testRelease(x *suite) {
@@ -63,8 +21,8 @@ func testRelease(x *suite) {
 			n := int32(0)
 			for next == conn.More && n < 3 {
 				use := func() {
-					s.Stalled()
-					s.Queue([]byte("released\n"))
+					s.Out().Blocked()
+					s.queue([]byte("released\n"))
 					queued.Add(1)
 				}
 				n++

@@ -91,12 +91,12 @@ func testPause(x *suite) {
 	s := &script{onWritable: ignore}
 	s.line = func(s *script, line string) conn.Next {
 		s.Share()
-		if left, _ := s.Unsent(); paused && left > 0 {
+		if left, _ := s.Out().Unsent(); paused && left > 0 {
 			early.Store(true)
 		}
 		paused = false
-		full, err := s.Queue([]byte(line + answer + "\n"))
-		waiting, _ := s.Unsent()
+		full, err := s.queue([]byte(line + answer + "\n"))
+		waiting, _ := s.Out().Unsent()
 		most.Store(max(most.Load(), waiting))
 		switch {
 		case err == conn.ErrFull:
@@ -159,7 +159,7 @@ func testPausedDrain(x *suite) {
 		s.Share()
 		for {
 			// Until the sockets are full as well.
-			if full, _ := s.Queue(make([]byte, 16<<10)); full {
+			if full, _ := s.queue(make([]byte, 16<<10)); full {
 				break
 			}
 		}

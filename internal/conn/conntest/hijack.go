@@ -30,13 +30,13 @@ func (x *suite) hijack(how string, parts []string) {
 			return s.send(line + "\n")
 		}
 		return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
-			s.SetReadDeadline(time.Now().Add(time.Hour))
+			s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
 			if queued {
 				h := &holder{t: x.T}
 				s.Send(&conn.Write{A: pattern(), Holder: h})
 				defer h.gone()
 			}
-			nc, rest, err := s.Hijack()
+			nc, rest, err := s.Lent().Hijack()
 			if err != nil {
 				x.Errorf("Hijack: %v", err)
 				return conn.Close
@@ -99,7 +99,7 @@ func testHijackRuns(x *suite) {
 				for range n {
 					s.start(func() {
 						for i := 0; ; i++ {
-							if _, err := s.Queue([]byte("run\n")); err != nil && err != conn.ErrFull {
+							if _, err := s.queue([]byte("run\n")); err != nil && err != conn.ErrFull {
 								break
 							}
 							if i == 10 {
@@ -112,7 +112,7 @@ func testHijackRuns(x *suite) {
 				return conn.More
 			}
 			return s.either(pooled, func() conn.Next {
-				nc, _, err := s.Hijack()
+				nc, _, err := s.Lent().Hijack()
 				if err != nil {
 					x.Errorf("Hijack: %v", err)
 					return conn.Close

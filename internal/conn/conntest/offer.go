@@ -10,8 +10,8 @@ import (
 )
 
 // testOffer: Offer accepts no more than its limit beyond what the sockets hold, except
-// when less than half of that waits; what it has not accepted is not sent, and a Follower is notified
-// when there is room.
+// when less than half of that waits; what it has not accepted is not sent; a Follower is notified
+// when there is room, and Writable is called.
 func testOffer(x *suite) {
 	const piece, limit = 7000, 200_000
 	type result struct{ size, most, waiting int }
@@ -24,8 +24,8 @@ func testOffer(x *suite) {
 			for full := false; ; {
 				at := rand.IntN(piece)
 				p := pattern()[r.size : r.size+piece]
-				much, err := s.Offer(p[:at], p[at:], limit)
-				waiting, _ := s.Unsent()
+				much, err := s.Out().Offer(p[:at], p[at:], limit)
+				waiting, _ := s.Out().Unsent()
 				if r.most = max(r.most, int(waiting)); err == conn.ErrFull {
 					if !full || !much {
 						x.Error("ErrFull came without warning")
@@ -45,12 +45,12 @@ func testOffer(x *suite) {
 			}
 			taken <- r
 			room := make(chan bool, 1)
-			s.Follow(follower(func() { room <- true }))
+			s.Out().Follow(follower(func() { room <- true }))
 			<-room
-			if much, err := s.Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
+			if much, err := s.Out().Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
 				x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
 			}
-			if _, err := s.Offer([]byte("end"), nil, -1); err != nil {
+			if _, err := s.Out().Offer([]byte("end"), nil, -1); err != nil {
 				x.Errorf("Offer without a limit: %v", err)
 			}
 		}, func() conn.Next { return conn.More })
@@ -66,6 +66,7 @@ func testOffer(x *suite) {
 	c.Want("all")
 	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
 	c.Want("end")
+	servertest.Eventually(x.T, "Writable is called", func() bool { return s.writables.Load() > 0 })
 }
 
 // testOfferRule: what is accepted and refused is the same on all carriers. The socket is full:
@@ -83,16 +84,16 @@ func testOfferRule(x *suite) {
 		c.Send("go\n")
 		servertest.Await(x.T, ready, "the session")
 		waiting := func() int {
-			n, _ := s.Unsent()
+			n, _ := s.Out().Unsent()
 			return int(n)
 		}
 		for waiting() <= 1 { // 1: a layer has kept what it was given
-			if _, err := s.Offer(pattern()[:1<<10], nil, -1); err != nil {
+			if _, err := s.Out().Offer(pattern()[:1<<10], nil, -1); err != nil {
 				x.Fatal(err)
 			}
 		}
 		return outboxtest.Carrier{Waiting: waiting, Offer: func(p []byte, limit int) (bool, error) {
-			return s.Offer(p[:len(p)/2], p[len(p)/2:], limit)
+			return s.Out().Offer(p[:len(p)/2], p[len(p)/2:], limit)
 		}}
 	})
 }
@@ -109,7 +110,7 @@ func testOfferAgain(x *suite) {
 	s.onWritable = func(s *script) conn.Next {
 		calls.Add(1)
 		if !done {
-			_, err := s.Offer([]byte("again"), nil, limit)
+			_, err := s.Out().Offer([]byte("again"), nil, limit)
 			done = err == nil
 		}
 		return conn.More
@@ -118,12 +119,12 @@ func testOfferAgain(x *suite) {
 		s.Share()
 		s.start(func() {
 			var all []byte
-			for waiting := int64(0); ; waiting, _ = s.Unsent() {
+			for waiting := int64(0); ; waiting, _ = s.Out().Unsent() {
 				p, most := pattern()[:piece], -1
 				if waiting >= 200_000 {
 					p, most = []byte("again"), limit
 				}
-				much, err := s.Offer(p, nil, most)
+				much, err := s.Out().Offer(p, nil, most)
 				if err != nil {
 					if err != conn.ErrFull || !much || most < 0 {
 						x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v",

@@ -111,7 +111,7 @@ func spoil(p ...[]byte) {
 
 // hold is a holder that spoils what it held.
 func (d *sender) hold(p ...[]byte) conn.Holder {
-	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Stalled() }}, p: p}
+	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Out().Blocked() }}, p: p}
 	d.holders = append(d.holders, &h.holder)
 	return h
 }
@@ -152,7 +152,7 @@ func (d *sender) write(way, n int) error {
 	case 0:
 		at := d.at
 		p := d.part(n)
-		sent, ok, err := d.s.SendFile(d.file, int64(at), int64(n))
+		sent, ok, err := d.s.Link.(conn.Splicer).SendFile(d.file, int64(at), int64(n))
 		if ok || err != nil {
 			if err == nil && sent != int64(n) {
 				err = fmt.Errorf("%d of %d bytes of the file were sent", sent, n)
@@ -292,7 +292,7 @@ func testQueueOrder(x *suite) {
 		return fmt.Appendf(nil, "%d %d %d:%s\n", id, i, n, pattern()[i:i+n])
 	}
 	var running atomic.Int32
-	s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+	s := &script{onWritable: ignore}
 	s.line = func(s *script, line string) conn.Next {
 		if line == "start" {
 			s.Share()
@@ -302,7 +302,7 @@ func testQueueOrder(x *suite) {
 					for i := range pieces {
 						p := frame(id, i)
 						if err := s.push(p); err != nil {
-							x.Errorf("Queue: %v", err)
+							x.Errorf("Offer: %v", err)
 							return
 						}
 						clear(p)

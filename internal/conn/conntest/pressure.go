@@ -61,7 +61,7 @@ func still(x *suite, n *atomic.Int64) {
 	})
 }
 
-// testQueueFull: Queue says when it is full, and Writable follows.
+// testQueueFull: Offer reports when much is queued, and Writable follows.
 func testQueueFull(x *suite) {
 	var queued, fulls atomic.Int64
 	writable := make(chan bool, 100)
@@ -71,7 +71,7 @@ func testQueueFull(x *suite) {
 		s.Share()
 		s.start(func() {
 			for p := pattern(); len(p) > 0; p = p[min(7000, len(p)):] {
-				full, err := s.Queue(p[:min(7000, len(p))])
+				full, err := s.queue(p[:min(7000, len(p))])
 				if err != nil {
 					done <- err
 					return
@@ -114,7 +114,7 @@ func testFiles(x *suite) {
 		s.line = func(s *script, line string) conn.Next {
 			var i int
 			fmt.Sscan(line, &i)
-			h := &holder{t: x.T, use: func() { s.Stalled() }}
+			h := &holder{t: x.T, use: func() { s.Out().Blocked() }}
 			holders = append(holders, h)
 			send := func() conn.Next {
 				w := &conn.Write{A: []byte("file "), B: []byte(line + "\n"), File: file, Holder: h}
@@ -212,7 +212,7 @@ func testSendFile(x *suite) {
 					at = -from
 					file.Seek(at, io.SeekStart)
 				}
-				sent, ok, err := s.SendFile(file, max(from, -1), n)
+				sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
 				if !ok && sent == 0 && err == nil {
 					// It cannot be done here.
 					s.Write(pattern()[at:at+want], []byte("."))

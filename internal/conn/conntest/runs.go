@@ -58,8 +58,8 @@ func testRuns(x *suite) {
 				if i%10 == 3 {
 					defer func() { recover() }()
 				}
-				if _, err := s.Queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
-					x.Errorf("Queue: %v", err)
+				if _, err := s.queue(fmt.Appendf(nil, "run %02d\n", i)); err != nil {
+					x.Errorf("Offer: %v", err)
 				}
 				if i%10 == 3 {
 					panic("a run's own affair")
@@ -123,7 +123,7 @@ func testRunsBesideUser(x *suite) {
 			}
 			return conn.More
 		}
-		run := func() { s.Queue([]byte("run\n")); ended <- true }
+		run := func() { s.queue([]byte("run\n")); ended <- true }
 		s.line = func(s *script, line string) conn.Next {
 			if line != "go" {
 				return s.send(line + "\n")
@@ -195,7 +195,7 @@ func testRunsHalfClose(x *suite) {
 		running++
 		s.start(func() {
 			<-release
-			s.Queue([]byte(line + "\n"))
+			s.queue([]byte(line + "\n"))
 		}, func() conn.Next {
 			if running--; eof && running == 0 {
 				return conn.Close
@@ -331,11 +331,11 @@ func testPostWaiting(x *suite) {
 }
 
 // slots are one that is taken, and room for one that waits.
-type slots struct{ *conn.Semaphore }
+type slots struct{ *loop.Semaphore }
 
 func newSlots(x *suite) slots {
 	s := slots{loop.NewSemaphore(1, 1)}
-	if s.Acquire(passer{s}) != conn.Admitted {
+	if s.Acquire(passer{s}) != loop.Admitted {
 		x.Fatal("no slot")
 	}
 	return s
@@ -364,7 +364,7 @@ func testGoexit(x *suite) {
 				switch {
 				case strings.HasSuffix(how, "waiting"):
 					s.Write([]byte("reading\n"), nil)
-					s.Fill()
+					s.Lent().Fill()
 				case strings.HasSuffix(how, "queued"):
 					s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
 				}

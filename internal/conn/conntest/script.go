@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -30,7 +32,7 @@ type script struct {
 	paused  bool // Data consumes nothing
 	// slots, if not nil, are taken before a line and given back by it. waiting is
 	// the line that waits for one.
-	slots   *conn.Semaphore
+	slots   *loop.Semaphore
 	waiting *string
 
 	expired, writables, drains, lates, gones atomic.Int32
@@ -79,7 +81,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	s.enter("Data")
 	owner := s.owner
 	defer func() {
-		if next != conn.Elsewhere && next != conn.Lost {
+		if next != conn.Lost {
 			owner.Store(0)
 		}
 	}()
@@ -106,7 +108,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 		switch next = s.take(line); {
 		case next != conn.More:
 			return next
-		case s.Stalled() && len(s.Buffered()) > 0:
+		case s.Out().Blocked() && len(s.Buffered()) > 0:
 			return conn.Requeue
 		}
 	}
@@ -115,16 +117,19 @@ func (s *script) Data(eof bool) (next conn.Next) {
 // take serves a line, if there is a slot for it.
 func (s *script) take(line string) conn.Next {
 	if s.slots != nil {
-		switch s.AcquireSlot(s.slots) {
-		case conn.Queued:
+		switch s.slots.Acquire(s) {
+		case loop.Queued:
 			s.waiting = &line
 			return conn.Wait
-		case conn.Refused:
+		case loop.Refused:
 			return s.send("busy\n")
 		}
 	}
 	return s.serveLine(line)
 }
+
+// Acquired implements loop.Waiter.
+func (s *script) Acquired() { s.post(func() conn.Next { return conn.Requeue }) }
 
 func (s *script) serveLine(line string) conn.Next {
 	if s.line == nil {
@@ -153,32 +158,26 @@ func (s *script) send(text string) conn.Next {
 
 // user runs user code here: on the loop, if it is one.
 func (s *script) user(f func() conn.Next) conn.Next {
-	if !s.Enter() {
-		return conn.Close
-	}
-	returned := false
-	defer func() {
-		if !returned { // runtime.Goexit
-			s.Abandon()
-		}
-	}()
-	next := f()
-	returned = true
-	s.Leave()
+	next := conn.Close
+	s.Do(userCode(func() { next = f() }))
 	return next
 }
 
-// pool runs user code on a goroutine of its own, if this is a loop.
+// userCode must not panic.
+type userCode func()
+
+func (c userCode) Run() { c() }
+
+func (c userCode) Ended(e exec.End) {
+	if v, ok := e.Panic(); ok {
+		panic(v)
+	}
+}
+
+// pool runs user code on a goroutine that does not drive a loop.
 func (s *script) pool(f func() conn.Next) conn.Next {
 	s.run = f
-	if s.OnLoop() {
-		s.leave()
-		if s.Go() {
-			return conn.Elsewhere
-		}
-		s.enter("Go")
-	}
-	return s.user(f)
+	return conn.Elsewhere
 }
 
 // either is user or pool.
@@ -265,7 +264,9 @@ func (s *script) PeerGone(reset bool) {
 func (s *script) Closed(hijacked bool) {
 	if s.waiting != nil {
 		s.waiting = nil
-		s.WithdrawSlot(s.slots)
+		if s.slots != nil && !s.slots.Withdraw(s) {
+			s.slots.Release()
+		}
 	}
 	if s.closes.Add(1) == 1 {
 		s.closed <- hijacked
@@ -279,6 +280,7 @@ type aRun struct {
 }
 
 func (r *aRun) Run()            { r.run() }
+func (r *aRun) Ended(exec.End)  {}
 func (r *aRun) Done() conn.Next { return r.done() }
 
 // start starts a Run whose Done checks as a method does.
@@ -287,7 +289,7 @@ func (s *script) start(run func(), done func() conn.Next) {
 		s.enter("Done")
 		defer s.leave()
 		return done()
-	}})
+	}}, nil)
 }
 
 // startHere starts a Run on the loop, if this is one, else as start does.
@@ -298,7 +300,7 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 		return conn.More
 	}
 	s.leave() // another Data may begin before this one returns
-	kept := s.StartHere(&aRun{func() { run(h) }, func() conn.Next {
+	kept := s.Start(&aRun{func() { run(h) }, func() conn.Next {
 		s.enter("Done")
 		defer s.leave()
 		return done()
@@ -310,10 +312,20 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 	return done()
 }
 
-// push is Queue, tried until there is room.
+// Write sends a and then b, and waits for room.
+func (s *script) Write(a, b []byte) error {
+	return s.Send(&conn.Write{A: a, B: b, Wait: outbox.ForRoom})
+}
+
+// queue offers p, to a limit of which half is more than a pause waits for.
+func (s *script) queue(p []byte) (full bool, err error) {
+	return s.Out().Offer(p, nil, outbox.QueueLimit)
+}
+
+// push is queue, tried until there is room.
 func (s *script) push(p []byte) error {
 	for {
-		if _, err := s.Queue(p); err != conn.ErrFull {
+		if _, err := s.queue(p); err != conn.ErrFull {
 			return err
 		}
 		runtime.Gosched()

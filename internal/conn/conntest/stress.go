@@ -122,10 +122,10 @@ func (st *stress) line(s *script, line string) conn.Next {
 		case how < 20:
 			time.Sleep(time.Duration(how) * 100 * time.Microsecond)
 		case how < 22:
-			s.WatchPeer()
+			s.Lent().WatchPeer()
 		case how < 24:
-			s.SetReadDeadline(time.Now().Add(-time.Second))
-			s.Fill()
+			s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
+			s.Lent().Fill()
 		case how < 26 && ends:
 			runtime.Goexit()
 		case how < 28 && ends:

@@ -77,7 +77,6 @@ var tests = []struct {
 	{"order of queues", testQueueOrder},
 	{"write waits", testWriteWaits},
 	{"queue is full", testQueueFull},
-	{"queue refuses", testQueueRefuses},
 	{"offer", testOffer},
 	{"the rule of offer", testOfferRule},
 	{"offer again", testOfferAgain},

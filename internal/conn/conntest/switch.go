@@ -81,7 +81,7 @@ func testLayerAtLine(x *suite) {
 					return s.send(line + "\n")
 				}
 				set := func() conn.Next {
-					if err := s.SetLayer(NewLayer()); err != nil {
+					if err := s.Lent().SetLayer(NewLayer()); err != nil {
 						x.Errorf("SetLayer: %v", err)
 					}
 					return conn.Requeue
@@ -187,7 +187,7 @@ func testLingerBytes(x *suite) {
 func testReset(x *suite) {
 	for _, shared := range []bool{false, true} {
 		h := &holder{t: x.T}
-		s := &script{onWritable: func(*script) conn.Next { return conn.More }}
+		s := &script{onWritable: ignore}
 		s.line = func(s *script, line string) conn.Next {
 			if shared {
 				s.Share()

@@ -20,21 +20,21 @@ func testUnread(x *suite) {
 				p := make([]byte, 64<<10)
 				n := 0
 				for !bytes.Contains(p[:n], []byte("!")) {
-					m, err := s.Read(p[n:])
+					m, err := s.Lent().Read(p[n:])
 					if n += m; err != nil {
 						x.Error(err)
 						return conn.Close
 					}
 					// All of it back, and then again.
-					s.Unread(p[n-m : n])
-					k, err := s.Read(p[n-m : n])
+					s.Lent().Unread(p[n-m : n])
+					k, err := s.Lent().Read(p[n-m : n])
 					if k != m || err != nil {
 						x.Errorf("%d of %d bytes again, %v", k, m, err)
 					}
 				}
 				at := bytes.IndexByte(p[:n], '!') + 1
-				s.Unread(p[at:n])
-				s.Unread(nil)
+				s.Lent().Unread(p[at:n])
+				s.Lent().Unread(nil)
 				took := string(p[:at])
 				clear(p) // it was copied
 				s.Write([]byte("took "+took+"\n"), nil)

@@ -3,7 +3,7 @@ package unlike
 // A Difference is an intended difference from net/http's server.
 type Difference struct {
 	ID string
-	// Title is the rest of its heading in docs/differences.md, which explains
+	// Title is the rest of its name in docs/differences.md, which explains
 	// it. It is empty for one that is explained only here, since it depends on
 	// chance, occurs only if a handler does what none should, or stands for
 	// others of the table.

@@ -123,6 +123,12 @@ func TestCaddy(t *testing.T) {
 		{"{\n\temail a@b\n}\na.example {\n\ttls internal\n\troot * /w\n}\n",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_self = true\nroot = \"/w\"\n", "2: email is left out"},
 		{"a {\n", "", "a { has no }"},
+		{":80 {\n\troot * /w\n\tbasic_auth /x/* {\n\t\ta b\n\t}\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ndeny = [\"all\"]\n",
+			"3: basic_auth says who may have it, so nobody may"},
+		{":80 {\n\troot * /w\n\trespond @out 403\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ndeny = [\"all\"]\n",
+			"3: respond says who may have it, so nobody may"},
+		{":80 {\n\tabort @out\n\tredir https://b.example{uri}\n}\n", "listen = [\":80\"]\n\n[[redirect]]\nhosts = [\"*\"]\nto = \"https://b.example{uri}\"\nstatus = 302\n",
+			"2: abort is left out"},
 	} {
 		out, notes, err := Caddy(tt.in)
 		said := ""

@@ -69,6 +69,9 @@ func (c *caddy) site(d *directive) {
 	for i := range d.block {
 		c.in(s, &d.block[i])
 	}
+	if s.name == "redirect" {
+		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "deny = ") })
+	}
 	if slices.ContainsFunc(s.routes, (*route).everything) {
 		s.keys = slices.DeleteFunc(s.keys, func(line string) bool {
 			return ofFiles(line) || strings.HasPrefix(line, "proxy")
@@ -105,7 +108,7 @@ func (c *caddy) in(s *site, d *directive) {
 		c.handle(s, d, args)
 	case name == "redir":
 		c.redir(s, d, args)
-	case name == "respond" && len(args) > 0:
+	case name == "respond" && len(args) > 0 && !strings.HasPrefix(args[0], "@"):
 		c.respond(s, d, args)
 	case name == "header" && !matched && len(args) == 2:
 		s.table("[site.response_headers]", "set = { "+quote(args[0])+" = "+quote(args[1])+" }")
@@ -129,7 +132,23 @@ func (c *caddy) in(s *site, d *directive) {
 		s.key("log", quote("json"))
 	default:
 		c.unknown(d)
+		if restricts(d) {
+			c.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", d.name())
+			s.key("deny", list([]string{"all"}))
+		}
 	}
+}
+
+// restricts reports whether a directive keeps something from some clients: if it is left
+// out, they must not get it.
+func restricts(d *directive) bool {
+	switch d.name() {
+	case "basic_auth", "basicauth", "forward_auth", "abort", "error", "authorize", "authenticate", "jwtauth":
+		return true
+	case "respond":
+		return strings.HasPrefix(d.arg(0), "@")
+	}
+	return false
 }
 
 func (c *caddy) fileServer(s *site, d *directive) {
@@ -199,7 +218,7 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 			path = w
 		case ok && n >= 200 && n <= 599:
 			status = w
-		case strings.HasPrefix(w, "@") || strings.ContainsAny(w, "{}"):
+		case strings.ContainsAny(w, "{}"):
 			c.unknown(d)
 			return
 		default:
