@@ -16,9 +16,9 @@ ARGS ?=
 # The systems that are compiled for and never run on here.
 TARGETS = darwin/amd64 darwin/arm64 windows/amd64 linux/arm64
 # Modules beside the root one. lab/caddy is only one import: tidy checks it, the others would compile all of Caddy.
-MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod packaging/go.mod))
+MODULES = $(patsubst %/go.mod,%,$(wildcard lab/go.mod lab/arena/go.mod examples/go.mod test/browser/go.mod middleware/tracing/go.mod eventstream/natstopic/go.mod cmd/chert/internal/acme/acmetest/go.mod internal/proxyproto/oracletest/go.mod packaging/go.mod))
 
-.PHONY: all build binary static test layer-test next-go arm64-test race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test browser-test suites packages packages-test vulncheck api cross bench bench-idle figures ci
+.PHONY: all build binary static test layer-test next-go arm64-test race vet staticcheck fmt tidy fuzz sim lab-test examples-test acme-test proxyproto-test tracing-test nats-test browser-test suites packages packages-test vulncheck api cross bench bench-idle figures ci
 
 all: build vet test
 
@@ -125,6 +125,11 @@ acme-test:
 proxyproto-test:
 	$(GO) -C internal/proxyproto/oracletest test -timeout $(TIMEOUT) ./...
 	$(GO) -C internal/proxyproto/oracletest test -vet=off -run '^$$' -fuzz '^FuzzOracle$$' -fuzztime $(FUZZTIME) .
+
+# Topics through NATS, with nats-server in the tests' own process.
+nats-test:
+	$(GO) -C eventstream/natstopic test -timeout $(TIMEOUT) ./...
+	$(GO) -C eventstream/natstopic test -race -timeout $(TIMEOUT) ./...
 
 # Spans of requests, against OpenTelemetry's SDK and a receiver of OTLP in the tests' own process.
 tracing-test:

@@ -27,6 +27,8 @@
 //
 // A [Poll] is a request that waits for one answer in the same way.
 //
+// Packages redistopic and natstopic have topics that several processes share.
+//
 // # Browsers
 //
 // An EventSource connects again by itself when a stream ends or fails, after the time
@@ -68,6 +70,7 @@ package eventstream
 //	stream.go   one stream
 //	topic.go    many streams, and history
 //	pump.go     what a topic sends
+//	mirror.go   topics whose events a store has
 //	gzip.go     compressed streams
 //	sweep.go    heartbeats and ages
 //	writer.go   a takeover.Stream over an http.ResponseWriter, by a goroutine

@@ -295,7 +295,7 @@ func TestJoinBesidePublish(t *testing.T) {
 		s, k := keep(t, h, plain)
 		s.mu.Lock() // as join has it
 		m := &subscription{t: topic, s: s}
-		if _, complete := topic.add(m, "of old"); complete {
+		if _, complete := topic.add(m, "of old", false); complete {
 			t.Error("the history is complete")
 		}
 		s.subs = append(s.subs, m)

@@ -93,6 +93,10 @@ func (m *subscription) deliver(b *batch, first uint64) {
 	if s.ended {
 		return
 	}
+	if m.wait != nil {
+		m.catchUp()
+		return
+	}
 	if m.behind {
 		if m.next < first && s.h.slow == SlowClose {
 			s.abort()
@@ -156,6 +160,9 @@ func (t *Topic) zip(n uint64) {
 // catchUp sends what the topic has for m, as far as there is room. s.mu is held.
 func (m *subscription) catchUp() {
 	s, t := m.s, m.t
+	if m.wait != nil && !m.settled() {
+		return
+	}
 	var b *buf.Buf
 	defer func() {
 		if b != nil {
@@ -163,6 +170,13 @@ func (m *subscription) catchUp() {
 		}
 	}()
 	for !s.ended {
+		if m.missed && t.gap != nil {
+			if err := s.own(t.gap); err != nil {
+				m.behind = err == ErrSlow
+				return
+			}
+		}
+		m.missed = false
 		var z zipped // after what is sent next
 		if s.z != nil {
 			t.zip(m.next)
@@ -175,8 +189,13 @@ func (m *subscription) catchUp() {
 				s.abort()
 				return
 			}
+			m.missed = !m.anywhere
 			if m.next = t.first; s.z != nil {
 				s.z.from, z.from = nil, nil
+			}
+			if m.missed {
+				t.mu.Unlock()
+				continue
 			}
 		}
 		log := t.log[m.next-t.first:]

@@ -3,6 +3,7 @@ package eventstream
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -21,6 +22,10 @@ type TopicOptions struct {
 	// case. Defaults 1000
 	// and 1 MiB; negative: no limit.
 	HistoryEvents, HistoryBytes int
+	// Gap is sent to a client that has missed events which the topic does not have any
+	// more, before those that it still has: Join says so only to the program. Default: none,
+	// and of a topic of a store an event of type "gap" without data. It must have no ID.
+	Gap *Event
 }
 
 // A Topic is a set of streams that get the same events, and the last of these events.
@@ -49,6 +54,16 @@ type Topic struct {
 	// compressed. Only pump uses them.
 	window    wsdeflate.Window
 	windowEnd uint64
+
+	gap *frame // nil for none; immutable
+	// The rest is for topics of a store, see mirror.go; source is nil in others, and immutable.
+	source   Source
+	unloaded bool   // the log is not known yet
+	base     string // the ID before the first of log; "" if that is not known
+	fresh    uint64 // the end of what was loaded
+	waiters  int    // members that wait
+	marks    uint32 // how often Mark has been called
+	current  uint32 // and by when the log had all that the store had
 }
 
 // entry is an event in the log.
@@ -79,6 +94,16 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 		o = new(TopicOptions)
 	}
 	t := &Topic{maxEvents: o.HistoryEvents, maxBytes: o.HistoryBytes}
+	if o.Gap != nil {
+		if err := o.Gap.check(); err != nil {
+			return nil, err
+		}
+		if o.Gap.ID != "" {
+			return nil, errors.New("eventstream: TopicOptions: Gap: it has an ID")
+		}
+		f := o.Gap.frame()
+		t.gap = &f
+	}
 	for _, v := range []struct {
 		n   *int
 		def int
@@ -107,6 +132,10 @@ type subscription struct {
 	// anywhere: nothing was sent yet, and it begins with what the history has by then: that the
 	// history goes on meanwhile does not make the client a slow one. Guarded by s.mu.
 	anywhere bool
+	missed   bool // Topic.gap is sent before what comes next; guarded by s.mu
+	// wait is not nil if it is not known yet what m gets next: it is behind then. Guarded by s.mu
+	// and Topic.mu: both are held where it is changed.
+	wait *waiting
 }
 
 // Join makes s get the events of the topic from now on. Called by OnOpen, it first sends
@@ -118,6 +147,9 @@ type subscription struct {
 //
 // A stream may be in several topics. Their events have different IDs, and a client names
 // only the last that it has received: use JoinAfter with what your IDs say.
+//
+// If the topic is one of a store, it may not be known yet what the client has missed; then
+// complete is true, and TopicOptions.Gap tells the client if something is missing.
 func (t *Topic) Join(s *Stream) (complete bool) {
 	id := s.LastEventID()
 	return t.join(s, id, id == "")
@@ -134,40 +166,68 @@ func (t *Topic) join(s *Stream, id string, announce bool) (complete bool) {
 		return true
 	}
 	m := &subscription{t: t, s: s}
-	newest, complete := t.add(m, id)
+	newest, complete := t.add(m, id, announce)
 	if s.gone {
 		t.remove(m)
 		return complete
 	}
 	s.subs = append(s.subs, m)
-	if announce {
-		f := newFrame(len(newest)+16,
-			func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
-		s.force(&f)
+	if announce && m.wait == nil && newest != "" {
+		s.announce(newest)
 	}
 	m.catchUp()
 	return complete
 }
 
+// announce sends the ID of the newest event. mu is held.
+func (s *Stream) announce(newest string) {
+	f := newFrame(len(newest)+16,
+		func(b []byte) []byte { return append(append(append(b, "id: "...), newest...), "\n\n"...) })
+	s.force(&f)
+}
+
 // add makes m a member that gets what follows the event with this ID. newest is the ID of
 // the newest event.
-func (t *Topic) add(m *subscription, id string) (newest string, complete bool) {
+func (t *Topic) add(m *subscription, id string, announce bool) (newest string, complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end := t.end()
-	if newest = t.id(end); len(t.log) > 0 {
-		newest = t.log[len(t.log)-1].id
-	}
-	if m.next, complete = t.after(id); id == "" {
-		m.next, complete = end, true
+	newest = t.newest()
+	if t.source != nil {
+		complete = t.find(m, id, announce)
+		defer t.ask(m)
+	} else if m.next, complete = t.after(id); id == "" {
+		m.next, complete = t.end(), true
 	} else if !complete {
-		m.next, m.anywhere = t.first, true
+		m.next, m.anywhere, m.missed = t.first, true, true
 	}
 	m.index = t.all.Add(m)
 	if m.s.z != nil {
 		t.zipped++
 	}
 	return newest, complete
+}
+
+// ask asks the store for what m waits for. mu is held.
+func (t *Topic) ask(m *subscription) {
+	if t.unloaded {
+		t.source.Wanted()
+	} else if m.wait != nil {
+		t.source.Ahead()
+	}
+}
+
+// newest returns the ID of the newest event, or what stands for it if there is none. mu is
+// held.
+func (t *Topic) newest() string {
+	for i := len(t.log) - 1; i >= 0; i-- {
+		if id := t.log[i].id; id != "" { // not a gap
+			return id
+		}
+	}
+	if t.source != nil {
+		return t.base
+	}
+	return t.id(t.end())
 }
 
 // id returns the ID that the topic gives to the event before number n.
@@ -210,6 +270,9 @@ func (t *Topic) remove(m *subscription) {
 	if ok && m.s.z != nil {
 		t.zipped--
 	}
+	if ok && m.wait != nil {
+		t.waiters--
+	}
 }
 
 // Len returns how many streams are in the topic.
@@ -220,17 +283,35 @@ func (t *Topic) Len() int {
 }
 
 // Publish sends an event to all streams of the topic and returns its ID, which the topic
-// makes up if the event has none. The event is encoded once, and sent by another
-// goroutine together with those that are published meanwhile; Publish waits only while
-// half of the history has not been sent yet, never for clients. All streams get the
+// makes up if the event has none; in a topic of a store it must have none. The event is encoded
+// once, and sent by another goroutine together with those that are published meanwhile; Publish
+// waits only while half of the history has not been sent yet, never for clients. All streams get the
 // events in the same order, and before what Stream.Send sends afterwards. The error wraps
-// ErrField if the event cannot be sent.
+// ErrField if the event cannot be sent. In a topic of a store Publish waits for the store, and
+// streams get the event when it comes from there; an error may be the store's.
 func (t *Topic) Publish(e Event) (id string, err error) {
 	if err := e.check(); err != nil {
 		return "", err
 	}
+	if t.source != nil {
+		if e.ID != "" {
+			return "", ErrID
+		}
+		return t.source.Publish(e)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.wait()
+	if e.ID == "" {
+		e.ID = t.id(t.end() + 1)
+	}
+	t.append(e.ID, e.frame())
+	t.send()
+	return e.ID, nil
+}
+
+// wait waits while much is unsent. mu is held, and released meanwhile.
+func (t *Topic) wait() {
 	for t.lag() {
 		t.progress.Wait()
 		if sched.On() {
@@ -239,28 +320,39 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 			t.mu.Lock()
 		}
 	}
-	n := t.end()
-	if e.ID == "" {
-		e.ID = t.id(n + 1)
-	}
-	f := e.frame()
-	t.log = append(t.log, entry{id: e.ID, frame: f})
+}
+
+// append adds an event to the log. mu is held.
+func (t *Topic) append(id string, f frame) {
+	t.log = append(t.log, entry{id: id, frame: f})
 	t.bytes += len(f.b)
-	if t.unsent += len(f.b); !t.pumping {
+	t.unsent += len(f.b)
+}
+
+// send has the event sent that append has added, and drops the oldest ones. mu is held.
+func (t *Topic) send() {
+	if !t.pumping {
 		if t.all.Len() > 0 {
 			t.pumping = true
 			go t.pump()
 		} else {
-			t.sent, t.unsent = n+1, 0
+			t.sent, t.unsent = t.end(), 0
 		}
 	}
+	t.trim()
+}
+
+// trim drops the oldest events that there is no room for. mu is held.
+func (t *Topic) trim() {
 	for len(t.log) > 1 && t.first < t.sent && (len(t.log) > t.maxEvents || t.bytes > t.maxBytes) {
 		t.bytes -= t.log[0].size()
+		if t.source != nil {
+			t.base = t.log[0].id
+		}
 		t.log[0] = entry{}
 		t.log = t.log[1:]
 		t.first++
 	}
-	return e.ID, nil
 }
 
 // end is the number of the event after the newest. mu is held.

@@ -29,6 +29,9 @@ type Options struct {
 	// Upstreams returns the state of those that the program forwards to, such as
 	// proxy.Pool.Status. Default: no metrics of them.
 	Upstreams func() []proxy.UpstreamStatus
+	// Stores returns the state of the stores through which the program shares topics and
+	// rooms, such as that of redistopic.Store.Stats. Default: no metrics of them.
+	Stores func() []stats.Store
 	// Gatherer, if not nil, has further metrics, which Handler exports too.
 	Gatherer prometheus.Gatherer
 	// NoRuntime leaves out the metrics of Go's runtime and of the process, for a
@@ -84,6 +87,7 @@ type collector struct {
 	classic   []int // buckets of stats whose bounds classic histograms have, ascending
 	exemplars *Exemplars
 	upstreams func() []proxy.UpstreamStatus // nil for none
+	stores    func() []stats.Store          // the same
 
 	mu   sync.Mutex // held during Stats, so that concurrent scrapes wait for one
 	last stats.Snapshot
@@ -98,7 +102,7 @@ func NewCollector(src stats.Source, o *Options) prometheus.Collector {
 		o = &Options{}
 	}
 	c := &collector{src: src, maxAge: o.MaxAge, exemplars: o.Exemplars, upstreams: o.Upstreams,
-		classic: classicBuckets(o.Buckets)}
+		stores: o.Stores, classic: classicBuckets(o.Buckets)}
 	if c.maxAge == 0 {
 		c.maxAge = defaultMaxAge
 	}
@@ -123,6 +127,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	out.tls(&s.TLS)
 	if c.upstreams != nil {
 		out.upstreams(c.upstreams())
+	}
+	if c.stores != nil {
+		out.stores(c.stores())
 	}
 }
 

@@ -122,7 +122,7 @@ func TestCollector(t *testing.T) {
 				{Addr: "10.0.0.2:80", State: "ejected", Check: "unchecked", Failures: 5}}},
 			{Name: "app"}, // the same name
 		}
-	}})
+	}, Stores: func() []stats.Store { return []stats.Store{{Name: "topics"}} }})
 	for _, d := range described {
 		name := strings.Split(d.String(), `"`)[1]
 		if f := all[name]; f == nil || f.GetHelp() == "" {
@@ -510,5 +510,31 @@ func BenchmarkScrape(b *testing.B) {
 		w := httptest.NewRecorder()
 		w.Body = nil
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	}
+}
+
+// TestStores exports the state of stores; of two with one name the first one counts.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	all := gather(t, busyServer(), &Options{Stores: func() []stats.Store {
+		return []stats.Store{
+			{Name: "topics", Streams: 3, Read: 5, Published: 4, Failed: 2, Waiting: 1, Cuts: 7, Gaps: 6},
+			{Name: "rooms", Away: true},
+			{Name: "rooms"},
+		}
+	}})
+	for name, want := range map[string]string{
+		"chert_store_up": "rooms 0, topics 1", "chert_store_streams": "rooms 0, topics 3",
+		"chert_store_events_read_total": "rooms 0, topics 5", "chert_store_events_published_total": "rooms 0, topics 4",
+		"chert_store_events_failed_total": "rooms 0, topics 2", "chert_store_events_waiting": "rooms 0, topics 1",
+		"chert_store_connections_ended_total": "rooms 0, topics 7", "chert_store_gaps_total": "rooms 0, topics 6",
+	} {
+		var got []string
+		for _, m := range all[name].GetMetric() {
+			got = append(got, fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetGauge().GetValue()+m.GetCounter().GetValue()))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
 	}
 }

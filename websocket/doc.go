@@ -19,7 +19,8 @@
 //
 // [Conn.Send] may be called by any goroutine at any time and never waits: if too much
 // waits for a slow client, it returns [ErrSlow] and the connection ends, see [Slow].
-// [Conn.Write] waits instead. A [Room] sends one message to many connections.
+// [Conn.Write] waits instead. A [Room] sends one message to many connections; package
+// redisroom has rooms that several processes share.
 //
 // Code that would rather read messages in a loop, on a goroutine of its own, sets
 // [Options].Serve and calls [Conn.Read].

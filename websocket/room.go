@@ -13,6 +13,11 @@ import (
 // empty and ready to use. All methods are safe for concurrent use. A Room must not be
 // copied.
 type Room struct {
+	// OnLeave, if not nil, is called when a connection that was in the room has left it or has
+	// ended, by the goroutine that has made it leave. It must not wait, and is set before the
+	// first Join.
+	OnLeave func(c *Conn)
+
 	mu      sync.Mutex
 	members map[*Conn]int // the index of each in all
 	// all has the members in the order of Join, as far as none has left: connections that
@@ -21,16 +26,16 @@ type Room struct {
 	all roster.Roster[Conn]
 }
 
-// Join adds c, until it leaves or ends. A connection that is in the room stays where it is; one
-// that has ended is not added.
-func (r *Room) Join(c *Conn) {
+// Join adds c, until it leaves or ends, and reports whether it is in the room then: a connection
+// that is in it stays where it is; one that has ended is not added.
+func (r *Room) Join(c *Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// After c.mu, c.Closed may run and lock r.mu, so it finds c in the room.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return
+		return false
 	}
 	if r.members == nil {
 		r.members = make(map[*Conn]int)
@@ -39,19 +44,27 @@ func (r *Room) Join(c *Conn) {
 		r.members[c] = r.all.Add(c)
 		c.rooms = append(c.rooms, r)
 	}
+	return true
 }
 
 func (r *Room) remove(c *Conn) {
+	if r.drop(c) && r.OnLeave != nil {
+		r.OnLeave(c)
+	}
+}
+
+func (r *Room) drop(c *Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i, ok := r.members[c]
 	if !ok {
-		return
+		return false
 	}
 	delete(r.members, c)
 	if moved, _ := r.all.Remove(i, c); moved != nil {
 		r.members[moved] = i
 	}
+	return true
 }
 
 // Leave ends what Join has begun.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
@@ -43,7 +45,7 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
   FILE:LINE:COLUMN: the mistake
 
 Only the file and the folders that it names are opened: neither an address nor
-the store of rate limits. Names of upstream servers are looked up, for 3 s at
+the store of rate limits or of [cluster]; of that it says what is shared. Names of upstream servers are looked up, for 3 s at
 most, and a warning says which have no address. Certificates that expire soon or are not for their hosts
 are a warning on stderr, as is what is permitted and probably not meant. Exit
 codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
@@ -127,6 +129,10 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 				return explain(cfg, o, stdout)
 			}
 			fmt.Fprintf(stdout, "%s: ok, %s\n", file, showCount(cfg))
+			if cfg.Cluster.Store != "" {
+				fmt.Fprintf(stdout, "%s: shared with other instances: %s\n", file, cmp.Or(
+					strings.Join(cfg.Cluster.Shared(), ", "), "nothing"))
+			}
 			if o.against != "" {
 				return compare(pool, up, o.against, stdout, stderr)
 			}

@@ -101,7 +101,8 @@ func TestExampleConfig(t *testing.T) {
 	// And all that is commented out, which is the rest of what there is.
 	all := regexp.MustCompile(`(?m)^# ?(\[*[a-z_.]+\]* *(=.*)?)$`).ReplaceAllString(string(text), "$1")
 	// A file has listen and log once: what is commented out is their other form.
-	write(t, file, strings.NewReplacer("listen = [\":8080\"]\n", "", "log = \"combined\"\n", "").Replace(all))
+	write(t, file, strings.NewReplacer("listen = [\":8080\"]\n", "", "log = \"combined\"\n", "",
+		"${CHERT_SECRET}", clusterSecret).Replace(all))
 	if code, stdout, stderr := inProcess(t, "check", file); code != exitOK {
 		t.Errorf("without the # before its lines: %d %s%s\n%s", code, stdout, stderr, all)
 	}

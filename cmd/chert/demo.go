@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +31,7 @@ The commands to try it with; when it starts it prints them with valid tokens:
 %s`
 
 func newDemoCmd() *cobra.Command {
-	o := runFlags{log: logText}
+	o := demoOptions{runFlags: runFlags{log: logText}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Serve a demonstration",
@@ -46,6 +47,9 @@ func newDemoCmd() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
+			if o.store != "" && !o.cluster {
+				return errors.New("--store is for --cluster")
+			}
 			err := asProcess(func() error { return serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
 			if err != nil {
 				return failure{err}
@@ -55,6 +59,10 @@ func newDemoCmd() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.add(cmd)
+	addBool(cmd, &o.cluster, "cluster", "", "run three instances that share the feed and the chat through a Redis; "+
+		"the page /cluster\nshows them. It starts a redis-server")
+	cmd.Flags().Var(&o.store, "store", "with --cluster: the Redis to use instead: redis://HOST:PORT/DB")
+	mustComplete(cmd, "store", cobra.NoFileCompletions)
 	// The commands are for the address of --listen, so that they can be pasted
 	// as they are.
 	help := cmd.HelpFunc()
@@ -66,6 +74,13 @@ func newDemoCmd() *cobra.Command {
 		help(cmd, args)
 	})
 	return cmd
+}
+
+// demoOptions are the flags of chert demo.
+type demoOptions struct {
+	runFlags
+	cluster bool
+	store   storeFlag
 }
 
 // demoAt returns where an endpoint is reached.
@@ -83,7 +98,7 @@ func demoAt(e endpoint) demo.At {
 }
 
 // serveDemo returns nil after a clean stop.
-func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
+func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
@@ -117,6 +132,19 @@ func serveDemo(o *runFlags, stdout, stderr io.Writer) error {
 	if access := o.log.access(out); access != nil {
 		opts.Log, srv.Refused = access.Wrap, access.Refused
 	}
+	if o.cluster {
+		c, err := startCluster(string(o.store), opts.At, opts.Logger)
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		if err := c.share(&opts); err != nil {
+			return err
+		}
+		if err := c.serve(errs); err != nil {
+			return err
+		}
+	}
 	d, err := demo.New(opts)
 	if err != nil {
 		return err
@@ -149,8 +177,12 @@ func opened(l listener) endpoint {
 	return endpoint{network: network, address: l.Addr().String()}
 }
 
-func printDemo(w io.Writer, o *runFlags, d *demo.Demo, ls []listener, admin string) error {
-	line := "chert: serving the demo at " + showAll(ls) + opensHint(o.addresses()) +
+func printDemo(w io.Writer, o *demoOptions, d *demo.Demo, ls []listener, admin string) error {
+	what := "the demo"
+	if o.cluster {
+		what = fmt.Sprintf("%d instances of the demo, see /cluster", demoInstances)
+	}
+	line := "chert: serving " + what + " at " + showAll(ls) + opensHint(o.addresses()) +
 		networkLine(ls, net.InterfaceAddrs) + admin
 	jwt, err := d.JWT()
 	if err != nil {

@@ -73,6 +73,7 @@ type setup struct {
 	pages   map[int]*middleware.ErrorPage // of errors, of the whole file
 	shown   shown
 	forward *upstreams
+	cluster config.Cluster
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".

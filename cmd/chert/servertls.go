@@ -17,7 +17,7 @@ func (s *server) secure(up *setup, cfg *config.Config) (err error) {
 	if up.tls, err = openTLS(cfg, up.listen, s.logger); err != nil || up.tls == nil {
 		return err
 	}
-	up.hosts = &up.tls.table
+	up.hosts, up.cluster = &up.tls.table, cfg.Cluster
 	all := make([]endpoint, 0, len(up.listen)+1)
 	for _, e := range up.listen {
 		e.tls = !e.plain
@@ -68,12 +68,16 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 		a := up.tls.acme
 		o := acme.Options{Storage: a.Storage, Email: a.Email, CA: a.CA, Staging: a.Staging, Host: host,
 			TLSPort: encrypted, HTTPPort: plain, Logger: s.logger}
+		if c := up.cluster; c.Certificates {
+			o.Redis, o.Key = c.Store, c.Secret.Key("certificates")
+		}
 		if encrypted == 0 {
 			return fmt.Errorf("certificates by ACME need an address that the authority can connect to, such as " +
 				"--listen :443")
 		}
 		if s.acme != nil && s.acmeFor != o {
-			return fmt.Errorf("the authority, its folder or the first address has changed; restart chert for that")
+			return fmt.Errorf("the authority, its folder, its store or the first address has changed; restart chert " +
+				"for that")
 		}
 		if s.acme == nil {
 			m, err := acme.New(o)

@@ -17,6 +17,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
 	"github.com/chert-http/chert/cmd/chert/internal/certs"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/derive"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 )
 
@@ -37,6 +38,7 @@ type tlsSites struct {
 	watched []*watchedFile // of one goroutine
 	used    []*usedCert
 	stop    func()
+	secret  derive.Secret // of session tickets that instances share; "" for none
 }
 
 // tlsSite is one site's TLS.
@@ -46,14 +48,17 @@ type tlsSite struct {
 	cert     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	expires  func() time.Time // zero if it has no certificate yet
 	min      uint16
+	scope    string // of its session tickets, if clients need certificates
 	now      atomic.Pointer[tlsState]
 }
 
-// tlsState is what a handshake uses. It is immutable.
+// tlsState is what a handshake uses. It is immutable, but for the keys of session tickets.
 type tlsState struct {
 	cfg     *tls.Config
 	http1   *tls.Config // cfg without HTTP/2
 	clients *certs.Pool // nil if clients need no certificate
+	// period is that of the keys of session tickets; 0 if they are crypto/tls's.
+	period atomic.Int64
 }
 
 // watchedFile is checked for changes from time to time.
@@ -81,6 +86,9 @@ func tlsSpecs(cfg *config.Config) (all []tlsSpec) {
 // openTLS loads all certificates of cfg, or none. The sites are nil if cfg has no TLS.
 func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSites, error) {
 	s := &tlsSites{acme: cfg.ACME, stop: func() {}}
+	if cfg.Cluster.Tickets {
+		s.secret = cfg.Cluster.Secret
+	}
 	loader := tlsLoader{sites: s, listen: listen, pairs: make(map[[2]string]*atomic.Pointer[tls.Certificate])}
 	var err error
 	for _, spec := range tlsSpecs(cfg) {
@@ -97,6 +105,9 @@ func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSite
 		site.expires = s.expiryOf(spec, site.cert)
 		if err := loader.clients(site); err != nil {
 			return nil, err
+		}
+		if site.clientCA != "" {
+			site.scope = fmt.Sprint(spec.hosts)
 		}
 		for _, h := range spec.hosts {
 			s.table.Add(h, site)
@@ -226,7 +237,7 @@ func (l *tlsLoader) clients(site *tlsSite) error {
 
 // use makes the state for clients.
 func (t *tlsSite) use(clients *certs.Pool) {
-	t.now.Store(&tlsState{t.config(clients, protocols), t.config(clients, protocols[1:]), clients})
+	t.now.Store(&tlsState{cfg: t.config(clients, protocols), http1: t.config(clients, protocols[1:]), clients: clients})
 }
 
 func (t *tlsSite) config(clients *certs.Pool, protocols []string) *tls.Config {
@@ -270,6 +281,7 @@ func (s *tlsSites) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return refuse, nil
 	}
 	state := site.now.Load()
+	s.rotate(site, state)
 	if slices.ContainsFunc(s.http1, func(l net.Addr) bool { return accepts(l, local) }) {
 		return state.http1, nil
 	}

@@ -134,19 +134,27 @@ var policy = []rule{
 	{pkg: "middleware/forwardauth", may: "direct direct/wire filter middleware/internal/wrap"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
-	{pkg: "ratelimit/redisstore", may: "ratelimit", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
+	// Redis by its URL, and its streams, for packages that keep something there.
+	{pkg: "internal/redisconn", other: "github.com/redis/go-redis/v9"},
+	{pkg: "internal/backlog"},
+	{pkg: "internal/redisstream", may: "internal/redisconn internal/backlog stats", other: "github.com/redis/go-redis/v9"},
+	{pkg: "ratelimit/redisstore", may: "ratelimit internal/redisconn", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	{pkg: "static", may: "direct direct/wire internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/bmatcuk/doublestar/v4 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.
 	{pkg: "proxy", may: "direct direct/wire filter internal/refusal internal/http1 internal/forward internal/reason internal/retry internal/health internal/balance internal/origin internal/outbound internal/lastproxy internal/peer internal/sys internal/view"},
 	{pkg: "internal/roster"},
 	{pkg: "eventstream", may: "internal/roster internal/wsdeflate internal/rfc/field internal/rfc/coding internal/takeover internal/exec internal/buf internal/outbox internal/sched"},
+	// Topics and rooms that processes share, for programs that import these packages.
+	{pkg: "eventstream/redistopic", may: "eventstream internal/redisstream internal/backlog stats"},
 	// How what a server has counted is shown. The listener of admin may be that of any
 	// server. Of proxy it knows the status, which is a value.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
 	{pkg: "websocket", may: "internal/link internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+
+	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 
 	// Of the server it knows what it has counted, and no more; of a proxy too.
 	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},
@@ -159,7 +167,7 @@ var policy = []rule{
 	// golang-jwt issues the tokens of the demo. certmagic, with its log, is for
 	// internal/acme alone; see confined.
 	{pkg: "cmd/...", may: "...", other: "github.com/spf13/cobra github.com/spf13/pflag github.com/pelletier/go-toml/v2 github.com/golang-jwt/jwt/v5 golang.org/x/term golang.org/x/crypto/bcrypt " +
-		"github.com/caddyserver/certmagic go.uber.org/zap"},
+		"github.com/caddyserver/certmagic go.uber.org/zap github.com/redis/go-redis/v9"},
 
 	// Tests only.
 	{pkg: "internal/deps"},
@@ -169,11 +177,14 @@ var policy = []rule{
 	{pkg: "internal/testing/freeport"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
 	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
+	{pkg: "internal/testing/door"},
 	{pkg: "internal/outbox/outboxtest", may: "internal/outbox"},
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/exec internal/loop internal/buf internal/sys internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
+	// What topics of all stores have in common.
+	{pkg: "internal/testing/topictest", may: ". eventstream internal/testing/engines internal/testing/servertest"},
 	// Suites of the whole server, and the table of differences that two of them share.
 	{pkg: "test/..."},
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/redisconn"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
@@ -50,7 +51,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	}
 	s := &Store{client: client, o: opt}
 	var deadlines bool
-	if s.where, s.split, deadlines = describe(client); !deadlines {
+	s.where = redisconn.Where(client)
+	if s.split, deadlines = describe(client); !deadlines {
 		return nil, errors.New("redisstore: the client's options lack ContextTimeoutEnabled, without which it waits " +
 			"longer than Timeout")
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	Email   string // for notices of the authority; "" for none
 	CA      string // URL of the directory; "": Let's Encrypt
 	Staging bool   // Let's Encrypt's authority for tries, instead of CA
+	// Redis is the URL of the store through which instances share what is in the folder,
+	// encrypted with Key; "" for none.
+	Redis string
+	Key   [32]byte
 	// Roots are trusted for the connection to CA; nil: those of the system.
 	Roots *x509.CertPool
 	// Where the server receives challenges of TLS-ALPN-01 and of HTTP-01, which is not
@@ -49,6 +53,8 @@ type Manager struct {
 	issuer *certmagic.ACMEIssuer
 	ctx    context.Context
 	cancel context.CancelFunc
+	where  string        // the folder
+	shared *redisStorage // nil for none
 
 	mu    sync.Mutex
 	names map[string]context.CancelFunc // ends attempts
@@ -60,7 +66,15 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	logger := zap.New(&core{o.Logger})
-	m := &Manager{names: make(map[string]context.CancelFunc)}
+	m := &Manager{names: make(map[string]context.CancelFunc), where: filepath.Clean(o.Storage)}
+	var storage certmagic.Storage = &certmagic.FileStorage{Path: o.Storage}
+	if o.Redis != "" {
+		var err error
+		if m.shared, err = newRedisStorage(o.Redis, o.Key, o.Storage); err != nil {
+			return nil, err
+		}
+		storage = m.shared
+	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.cache = certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return m.cfg, nil },
@@ -68,7 +82,7 @@ func New(o Options) (*Manager, error) {
 		Logger:             logger,
 	})
 	m.cfg = certmagic.New(m.cache, certmagic.Config{
-		Storage:            &certmagic.FileStorage{Path: o.Storage},
+		Storage:            storage,
 		RenewalWindowRatio: o.RenewalRest,
 		OnEvent:            (&reporter{log: o.Logger}).event,
 		ShouldEmitFunc: func(event string) bool {
@@ -133,8 +147,7 @@ func (m *Manager) Manage(names []string) error {
 		ctx, cancel := context.WithCancel(m.ctx)
 		if err := m.cfg.ManageAsync(ctx, []string{name}); err != nil {
 			cancel()
-			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name,
-				filepath.Clean(m.cfg.Storage.(*certmagic.FileStorage).Path), err)
+			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name, m.where, err)
 		}
 		m.names[name] = cancel
 	}
@@ -208,4 +221,7 @@ func (m *Manager) Close() {
 	m.cache.Stop()
 	// attempts have no time to; the next process would wait for them
 	certmagic.CleanUpOwnLocks(context.Background(), zap.NewNop())
+	if m.shared != nil {
+		m.shared.client.Close()
+	}
 }

@@ -3,13 +3,17 @@ package certs
 import (
 	"bytes"
 	"crypto"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -81,6 +85,15 @@ func LoadPool(file string) (*Pool, error) {
 		p.raw[string(cert.Raw)] = true
 	}
 	return p, nil
+}
+
+// Sum returns a checksum of the authorities, in any order.
+func (p *Pool) Sum() string {
+	h := sha256.New()
+	for _, raw := range slices.Sorted(maps.Keys(p.raw)) {
+		h.Write([]byte(raw))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Verified reports whether a handshake has verified a certificate of the client

@@ -28,6 +28,7 @@ type Config struct {
 	MaxConnsPerAddr *int   // 0: no limit
 	Proxies         Proxies
 	RateLimit       RateLimit
+	Cluster         Cluster
 	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
 	ACME            ACME
 	Sites           []Site
@@ -222,8 +223,11 @@ func (l *loader) config(t *table, included []*table) *Config {
 	if p := l.proxies(t, "trusted_proxies"); p != nil {
 		cfg.Proxies = *p
 	}
+	if cluster := t.table("cluster"); cluster != nil {
+		cfg.Cluster = l.cluster(cluster)
+	}
 	if limit := t.table("rate_limit"); limit != nil {
-		cfg.RateLimit = l.rateLimit(limit)
+		cfg.RateLimit = l.rateLimit(limit, cfg.Cluster.Store != "" && cfg.Cluster.Limits)
 	}
 	cfg.Errors, _ = l.errorPages(t, nil)
 	l.tls(t, cfg)
@@ -263,6 +267,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 		!cfg.siteRates() {
 		l.noLimit(t.spot.child("rate_limit").key)
 	}
+	l.share(t, cfg)
 	l.exposed(cfg)
 	l.tlsTogether(t, cfg, at)
 	t.done()

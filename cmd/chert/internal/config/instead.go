@@ -50,7 +50,8 @@ func (d *doc) tablesWith(key string) (tables []string) {
 }
 
 var allTables = []string{
-	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[defaults]", "[[site]]", "[[site.route]]",
+	topOfFile, "[[listen]]", "[log]", "[errors]", "[rate_limit]", "[cluster]", "[defaults]", "[[site]]",
+	"[[site.route]]",
 	"[upstream.NAME]", "[upstream.NAME.check]", "[upstream.NAME.health]",
 	"[site.basic_auth]", "[site.jwt]", "[site.forward_auth]",
 	"[site.errors]", "[site.log]", "[defaults.limits]", "[site.limits]",
@@ -64,7 +65,7 @@ func (d *doc) keysOfTables() map[string][]string {
 		all := &doc{known: make(map[string][]string)}
 		none := func(string) error { return nil }
 		pair := func(string, string) error { return nil }
-		all.load([]byte("[[listen]]\n[log]\n[errors]\n[rate_limit]\n[defaults]\n[defaults.limits]\n"+
+		all.load([]byte("[[listen]]\n[log]\n[errors]\n[rate_limit]\n[cluster]\n[defaults]\n[defaults.limits]\n"+
 			"[upstream.NAME]\n[upstream.NAME.check]\n[upstream.NAME.health]\n"+
 			"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.jwt]\n[site.forward_auth]\n"+
 			"[site.errors]\n[site.log]\n"+

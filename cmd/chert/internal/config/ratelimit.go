@@ -15,7 +15,8 @@ type RateLimit struct {
 	Instances int              // the number that share the store; 0: 1
 }
 
-func (l *loader) rateLimit(t *table) (r RateLimit) {
+// rateLimit reads the table of that name. shared: [cluster] has a store for it.
+func (l *loader) rateLimit(t *table, shared bool) (r RateLimit) {
 	all, ok := t.list("limit")
 	for _, it := range all {
 		rate, err := ratelimit.ParseRate(it.text)
@@ -26,7 +27,7 @@ func (l *loader) rateLimit(t *table) (r RateLimit) {
 		r.Rates = append(r.Rates, rate)
 	}
 	// Sites may have limits, and need a store only.
-	if t.m["limit"] == nil && t.m["store"] == nil ||
+	if t.m["limit"] == nil && t.m["store"] == nil && !shared ||
 		ok && len(all) == 0 && len(t.m["limit"].([]any)) == 0 {
 		l.noLimit(t.spot.key)
 	}
@@ -53,7 +54,7 @@ func (l *loader) rateLimit(t *table) (r RateLimit) {
 		}
 	}
 	for _, key := range []string{"failure", "timeout", "instances"} {
-		if t.m[key] != nil && t.m["store"] == nil {
+		if t.m[key] != nil && t.m["store"] == nil && !shared {
 			l.errorf(t.spot.child(key).key, "%s is for a store, and there is none", key)
 		}
 	}

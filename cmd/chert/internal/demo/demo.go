@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
+	"github.com/chert-http/chert/websocket"
 )
 
 // Options are set by the command.
@@ -22,6 +24,17 @@ type Options struct {
 	Logger *slog.Logger
 	// At is where the server is, for clients that have not said what they call it.
 	At At
+	// Feed and Chat are shared with other instances, whose addresses are Instances, this one
+	// among them: "http://localhost:8080". Nil for a demo that is alone.
+	Feed      *eventstream.Topic
+	Chat      Room
+	Instances []string
+}
+
+// Room is the room of the chat.
+type Room interface {
+	Join(c *websocket.Conn)
+	Broadcast(t websocket.Type, p []byte)
 }
 
 // Demo is the service. It is safe for concurrent use.
@@ -67,10 +80,10 @@ func New(o Options) (*Demo, error) {
 	if err := d.page.init(); err != nil {
 		return nil, err
 	}
-	if err := d.chat.init(); err != nil {
+	if err := d.chat.init(o.Chat); err != nil {
 		return nil, err
 	}
-	if err := d.feed.init(); err != nil {
+	if err := d.feed.init(o.Feed); err != nil {
 		return nil, err
 	}
 	if d.Handler, err = d.routes(); err != nil {
@@ -105,8 +118,17 @@ func (d *Demo) routes() (http.Handler, error) {
 	// Files have compressed forms of their own, with strong entity tags.
 	r.Mount("/files", d.Files)
 	r.Handle("GET /chat", d.chat.open)
-	r.Handle("GET /feed", d.feed.open)
-	r.HandleFunc("POST /feed", d.feed.publish)
+	feed, publish := http.Handler(d.feed.open), http.Handler(http.HandlerFunc(d.feed.publish))
+	if d.options.Instances != nil {
+		page, err := serveCluster(d.options.Instances)
+		if err != nil {
+			return nil, err
+		}
+		r.HandleFunc("GET /cluster", page)
+		feed, publish = shared(feed), shared(publish)
+	}
+	r.Handle("GET /feed", feed)
+	r.Handle("POST /feed", publish)
 
 	g := r.With(middleware.Must(middleware.Compress(nil)))
 	g.HandleFunc("GET /{$}", d.start)

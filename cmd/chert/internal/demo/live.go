@@ -13,11 +13,20 @@ const maxText = 500
 
 // chat is a room in which everybody hears everybody. Nothing is kept.
 type chat struct {
-	room websocket.Room
+	room Room
 	open *websocket.Handler
 }
 
-func (c *chat) init() (err error) {
+// ownRoom is the room of a demo that is alone.
+type ownRoom struct{ websocket.Room }
+
+func (r *ownRoom) Join(c *websocket.Conn)               { r.Room.Join(c) }
+func (r *ownRoom) Broadcast(t websocket.Type, p []byte) { r.Room.Broadcast(t, p) }
+
+func (c *chat) init(room Room) (err error) {
+	if c.room = room; room == nil {
+		c.room = new(ownRoom)
+	}
 	c.open, err = websocket.New(&websocket.Options{
 		MaxMessage: maxText,
 		OnOpen:     func(conn *websocket.Conn, _ *http.Request) { c.room.Join(conn) },
@@ -36,9 +45,11 @@ type feed struct {
 	open  *eventstream.Handler
 }
 
-func (f *feed) init() (err error) {
-	if f.topic, err = eventstream.NewTopic(&eventstream.TopicOptions{HistoryEvents: 100}); err != nil {
-		return err
+func (f *feed) init(topic *eventstream.Topic) (err error) {
+	if f.topic = topic; topic == nil {
+		if f.topic, err = eventstream.NewTopic(&eventstream.TopicOptions{HistoryEvents: 100}); err != nil {
+			return err
+		}
 	}
 	f.open, err = eventstream.New(&eventstream.Options{
 		OnOpen:     func(s *eventstream.Stream, _ *http.Request) { f.topic.Join(s) },
@@ -55,6 +66,9 @@ func (f *feed) publish(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "at most 500 bytes", http.StatusRequestEntityTooLarge)
 		return
 	}
-	f.topic.Publish(eventstream.Event{Data: string(b)})
+	if _, err := f.topic.Publish(eventstream.Event{Data: string(b)}); err != nil {
+		http.Error(w, "the store does not respond", http.StatusServiceUnavailable)
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }

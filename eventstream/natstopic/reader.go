@@ -1,0 +1,336 @@
+package natstopic
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/backlog"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// reader reads the topics that have clients, on a goroutine of its own.
+type reader struct {
+	s       *Store
+	live    chan *nats.Msg
+	running sync.WaitGroup
+	signal  chan struct{}
+
+	mu      sync.Mutex
+	added   []*topic // to be read
+	ahead   []*topic // that want Mark and Current
+	check   bool     // whether events have been missed is not known
+	cut     bool     // the connection is not there
+	reading int
+
+	// The goroutine's.
+	stream  jetstream.Stream
+	active  map[string]*topic // by token
+	dirty   map[*topic]bool   // that have missed events, or whose history is not read yet
+	loading []*topic          // of added, that are not loaded yet
+}
+
+const (
+	// lookEvery is how often topics without clients are looked for.
+	lookEvery = 15 * time.Second
+	// room is for how many messages that have come; NATS drops what is more, and says so.
+	room = 1 << 16
+)
+
+func newReader(s *Store) *reader {
+	return &reader{s: s, live: make(chan *nats.Msg, room), signal: make(chan struct{}, 1), active: make(map[string]*topic),
+		dirty: make(map[*topic]bool)}
+}
+
+func (r *reader) start() { r.running.Go(r.run) }
+
+func (r *reader) wake() {
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reader) want(t *topic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.again = true; !t.wanted {
+		t.wanted = true
+		r.added = append(r.added, t)
+		r.wake()
+	}
+}
+
+func (r *reader) isAhead(t *topic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !t.ahead {
+		t.ahead = true
+		r.ahead = append(r.ahead, t)
+		r.wake()
+	}
+}
+
+// reconnected is called when events may have been missed.
+func (r *reader) reconnected() {
+	r.mu.Lock()
+	r.check = true
+	was := r.cut
+	r.cut = false
+	r.mu.Unlock()
+	if was {
+		r.s.setAway(-1, nil)
+	}
+	r.wake()
+}
+
+func (r *reader) disconnected(err error) {
+	if err == nil {
+		err = errors.New("the connection has ended")
+	}
+	r.mu.Lock()
+	was := r.cut
+	r.cut = true
+	r.mu.Unlock()
+	r.s.cuts.Add(1)
+	if !was {
+		r.s.setAway(1, err)
+	}
+}
+
+// run reads until the store is closed.
+func (r *reader) run() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case m := <-r.live:
+			r.message(m)
+			if len(r.dirty) == 0 {
+				continue
+			}
+		case <-r.signal:
+		case <-tick.C:
+			r.look()
+		case <-r.s.closing.Done():
+			return
+		}
+		if r.work() != nil && backlog.Pause(r.s.closing, 50*time.Millisecond) {
+			r.wake() // again, when it is connected
+		}
+	}
+}
+
+// message takes an event that has just been stored.
+func (r *reader) message(m *nats.Msg) {
+	token := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	t := r.active[token]
+	if t == nil {
+		return
+	}
+	seq, err1 := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+	last, err2 := strconv.ParseUint(m.Header.Get("Nats-Last-Sequence"), 10, 64)
+	if err1 != nil || err2 != nil {
+		return // not the stream's
+	}
+	r.mu.Lock()
+	check := r.check
+	r.mu.Unlock()
+	switch {
+	case check || r.dirty[t] || last > t.cursor || seq <= last:
+		r.dirty[t] = true // it will be read from the stream
+	case seq > t.cursor:
+		t.cursor = seq
+		t.append([]stored{{seq, m.Header, m.Data}}, r.s.epoch.Load())
+	}
+}
+
+// work does what is to be done beside messages. An error is that of the connection.
+func (r *reader) work() error {
+	if !r.s.nc.IsConnected() {
+		return nil // reconnected will be called
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	check := r.check
+	r.check = false
+	r.mu.Unlock()
+	if check || r.stream == nil {
+		if err := r.verify(); err != nil {
+			r.mu.Lock()
+			r.check = true
+			r.mu.Unlock()
+			return err
+		}
+	}
+	if err := r.load(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	ahead := r.ahead
+	r.ahead = nil
+	for _, t := range ahead {
+		t.ahead = false
+	}
+	r.mu.Unlock()
+	for _, t := range ahead {
+		t.mirror.Mark()
+		r.dirty[t] = true
+	}
+	for t := range r.dirty {
+		if err := r.catchUp(t); err != nil {
+			for _, t := range ahead {
+				r.isAhead(t)
+			}
+			return err
+		}
+		delete(r.dirty, t)
+	}
+	for _, t := range ahead {
+		t.mirror.Current()
+	}
+	return nil
+}
+
+// begin subscribes to the topics that are to be read from now on: before their history is read,
+// so that nothing is missed between.
+func (r *reader) begin() error {
+	r.mu.Lock()
+	added := r.added
+	r.added = nil
+	r.mu.Unlock()
+	for i, t := range added {
+		sub, err := r.s.nc.ChanSubscribe(r.s.o.Stream+".live."+t.token, r.live)
+		if err != nil {
+			r.mu.Lock()
+			r.added = append(added[i:], r.added...)
+			r.mu.Unlock()
+			return err
+		}
+		t.live = sub
+		r.loading = append(r.loading, t)
+	}
+	if len(added) > 0 {
+		return r.s.nc.FlushTimeout(patience) // the server has them now
+	}
+	return nil
+}
+
+// load reads the history of the topics that have been subscribed to.
+func (r *reader) load() error {
+	for len(r.loading) > 0 {
+		t := r.loading[0]
+		all, err := r.history(t, 0)
+		if err != nil {
+			return err
+		}
+		epoch := r.s.epoch.Load()
+		base := ""
+		if len(all) == 0 || r.s.o.MaxAge == 0 && (r.s.o.History < 0 || len(all) < r.s.o.History) {
+			base = idOf(epoch, 0) // it has all that there ever were
+		}
+		t.cursor = 0
+		if n := len(all); n > 0 {
+			t.cursor = all[n-1].seq
+		}
+		r.active[t.token] = t
+		r.loading[0] = nil
+		r.loading = r.loading[1:]
+		r.mu.Lock()
+		r.reading++
+		r.mu.Unlock()
+		t.mirror.Load(base, events(all, epoch))
+	}
+	return nil
+}
+
+// verify is called after a cut: the stream may be another, and events may have been missed.
+func (r *reader) verify() error {
+	ctx, cancel := context.WithTimeout(r.s.closing, patience)
+	defer cancel()
+	st, err := r.s.stream(ctx)
+	if err != nil {
+		return err
+	}
+	r.stream = st
+	epoch := uint64(st.CachedInfo().Created.UnixMilli())
+	old := r.s.epoch.Swap(epoch)
+	for _, t := range r.active {
+		if old != 0 && old != epoch {
+			t.cursor = 0
+			if err := r.lost(t, epoch); err != nil {
+				r.s.epoch.Store(old) // they are tried again
+				return err
+			}
+			continue
+		}
+		r.dirty[t] = true
+	}
+	return nil
+}
+
+// lost goes on with what there is of a topic that has lost something.
+func (r *reader) lost(t *topic, epoch uint64) error {
+	all, err := r.history(t, 0)
+	if err != nil {
+		return err
+	}
+	r.s.gaps.Add(1)
+	if n := len(all); n > 0 {
+		t.cursor = all[n-1].seq
+	}
+	t.mirror.Lost(events(all, epoch))
+	return nil
+}
+
+// catchUp reads what a topic has missed.
+func (r *reader) catchUp(t *topic) error {
+	if r.active[t.token] != t {
+		return nil
+	}
+	all, err := r.history(t, t.cursor)
+	if err != nil {
+		return err
+	}
+	epoch := r.s.epoch.Load()
+	switch {
+	case t.cursor == 0:
+	case len(all) > 0 && all[0].seq == t.cursor:
+		all = all[1:]
+	default:
+		return r.lost(t, epoch)
+	}
+	if n := len(all); n > 0 {
+		t.cursor = all[n-1].seq
+		t.append(all, epoch)
+	}
+	return nil
+}
+
+// look stops reading topics without clients.
+func (r *reader) look() {
+	for token, t := range r.active {
+		r.mu.Lock()
+		t.again = false
+		r.mu.Unlock()
+		if !t.mirror.Unload() {
+			continue
+		}
+		t.live.Unsubscribe() // an error is that of a connection that has ended
+		delete(r.active, token)
+		delete(r.dirty, t)
+		r.mu.Lock()
+		r.reading--
+		if t.wanted = t.again; t.again {
+			r.added = append(r.added, t)
+			r.wake()
+		}
+		r.mu.Unlock()
+	}
+}

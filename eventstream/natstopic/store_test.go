@@ -1,0 +1,169 @@
+package natstopic
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/testing/door"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/internal/testing/topictest"
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const history = 500
+
+// startServer starts a nats-server in this process. port may be 0.
+func startServer(t *testing.T, port int, dir string) *server.Server {
+	t.Helper()
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	srv, err := newServer(port, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(srv) })
+	return srv
+}
+
+func newServer(port int, dir string) (*server.Server, error) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true,
+		NoSigs: true})
+	if err != nil {
+		return nil, err
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(time.Minute) {
+		return nil, errors.New("nats-server does not start")
+	}
+	return srv, nil
+}
+
+func stop(srv *server.Server) {
+	srv.Shutdown()
+	srv.WaitForShutdown()
+}
+
+func open(t *testing.T, url string, o *Options) *Store {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := Open(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func setup(t *testing.T) *topictest.Setup {
+	dir := t.TempDir()
+	srv := startServer(t, 0, dir)
+	addr := srv.Addr().String()
+	port := portOf(srv)
+	d := door.Open(t, addr)
+	return &topictest.Setup{
+		History:  history,
+		CutEvery: 500 * time.Millisecond, // a publisher waits for Timeout after each
+		Open: func(t *testing.T, queue int) topictest.Store {
+			return open(t, "nats://"+d.Addr, &Options{Queue: queue, History: history, Timeout: time.Second})
+		},
+		Cut:  d.Cut,
+		Away: d.Shut,
+		Restart: func(lose bool) {
+			stop(srv)
+			if lose {
+				dir = t.TempDir()
+			}
+			srv = startServer(t, port, dir)
+		},
+	}
+}
+
+func portOf(srv *server.Server) int { return srv.Addr().(*net.TCPAddr).Port }
+
+// Clients move at random while the server is restarted: nothing that was stored is lost.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	srv, err := newServer(server.RANDOM_PORT, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portOf(srv)
+	t.Cleanup(func() { stop(srv) })
+	restarts := 0
+	topictest.Random(t, &topictest.Setup{
+		History: history,
+		Open: func(t *testing.T, queue int) topictest.Store {
+			return open(t, fmt.Sprint("nats://127.0.0.1:", port), &Options{Queue: queue, History: history, Timeout: time.Second})
+		},
+		CutEvery: time.Second,
+		Cut: func() {
+			stop(srv)
+			next, err := newServer(port, dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			srv = next
+			restarts++
+		},
+	})
+	t.Log(restarts, " restarts")
+}
+
+func TestSuite(t *testing.T) { topictest.Run(t, setup) }
+
+// NATS fails and responds again: a line for each.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	d := door.Open(t, startServer(t, 0, t.TempDir()).Addr().String())
+	var log servertest.Log
+	s := open(t, "nats://"+d.Addr, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.Shut(true)
+	servertest.Eventually(t, "NATS to be missed", func() bool { return s.Stats().Away })
+	if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("got %v", err)
+	}
+	d.Shut(false)
+	servertest.Eventually(t, "NATS to be found", func() bool { return !s.Stats().Away })
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "event streams: NATS fails; clients stay") ||
+		!strings.Contains(lines[1], "responds again") {
+		t.Errorf("%q", lines)
+	}
+}
+
+// What cannot work is refused when it is opened.
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]*Options{
+		"Stream":   {Stream: "a.b"},
+		"Replicas": {Replicas: 6},
+		"Timeout":  {Timeout: 1},
+	} {
+		if _, err := Open("nats://127.0.0.1:1", o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	s := open(t, "nats://127.0.0.1:1", &Options{})
+	for _, bad := range []string{"", strings.Repeat("x", 513)} {
+		if _, err := s.Topic(bad); err == nil {
+			t.Errorf("%q is a topic", bad)
+		}
+	}
+	s.Close()
+	if _, err := s.Topic("x"); err != ErrClosed {
+		t.Errorf("got %v", err)
+	}
+}

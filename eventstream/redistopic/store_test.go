@@ -1,0 +1,53 @@
+package redistopic
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/testing/door"
+	"github.com/chert-http/chert/internal/testing/redistest"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/internal/testing/topictest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
+const history = 500
+
+// setup starts a Redis, and a door before it.
+func setup(t *testing.T) *topictest.Setup {
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	return &topictest.Setup{
+		History:  history,
+		CutEvery: 50 * time.Millisecond,
+		Open: func(t *testing.T, queue int) topictest.Store {
+			return open(t, "redis://"+d.Addr, &Options{Queue: queue, History: history})
+		},
+		Cut:  d.Cut,
+		Away: d.Shut,
+		Restart: func(lose bool) {
+			if !lose {
+				srv.Must("SAVE")
+			}
+			srv.Kill()
+			srv.Restart()
+		},
+	}
+}
+
+func open(t *testing.T, url string, o *Options) *Store {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := OpenURL(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestSuite(t *testing.T) { topictest.Run(t, setup) }

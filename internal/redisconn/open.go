@@ -1,0 +1,114 @@
+package redisconn
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS, unix:///PATH, redis+cluster:// or ` +
+	`redis+sentinel://...?master_name=NAME`
+
+// Open makes a client for a URL, of which where is the address without a password. It does not
+// connect yet. The client tries each command once, ends it by the deadline of its context, and
+// takes as long as timeout where there is none. Open turns off the logger of go-redis, for the
+// whole process. The error does not have the password in it.
+func Open(rawURL string, timeout time.Duration) (client redis.UniversalClient, where string, err error) {
+	client, err = newClient(rawURL, timeout)
+	if err != nil {
+		// url.Error has the whole URL in it, and that a password.
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		if hasLostPassword(rawURL) {
+			err = errors.New(`what is before the "@" is not USER:PASSWORD; write "/", "?", "#", "@" and "%" in it as ` +
+				`%2F, %3F, %23, %40 and %25`)
+		}
+		return nil, "", fmt.Errorf("bad URL: %s; %s", strings.TrimPrefix(err.Error(), "redis: "), urlForm)
+	}
+	logging.Disable()
+	if where = Where(client); where == failoverAddr {
+		if u, err := url.Parse(rawURL); err == nil {
+			where = "the primary that " + u.Host + " knows"
+		}
+	}
+	return client, where, nil
+}
+
+// Where returns where a client's Redis is, without a password.
+func Where(c redis.UniversalClient) string {
+	switch c := c.(type) {
+	case *redis.Client:
+		return c.Options().Addr
+	case *redis.ClusterClient:
+		return strings.Join(c.Options().Addrs, ",")
+	case *redis.Ring:
+		return "the ring"
+	}
+	return "its address"
+}
+
+// failoverAddr is what go-redis has for the address of a client that asks
+// sentinels for it.
+const failoverAddr = "FailoverClient"
+
+// hasLostPassword reports whether a password may be in a URL elsewhere than where it
+// belongs, and so in the error about that part.
+func hasLostPassword(rawURL string) bool {
+	u, err := url.Parse(rawURL)
+	return strings.Contains(rawURL, "@") && (err != nil || u.User == nil)
+}
+
+// newClient makes a client. timeout is for what has no deadline of a decision:
+// connections made by warm, which may take longer.
+func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	base, kind, _ := strings.Cut(scheme, "+")
+	plain := base + "://" + rest
+	switch {
+	case !ok:
+		return nil, errors.New("no scheme")
+	case kind == "cluster":
+		o, err := redis.ParseClusterURL(plain)
+		if err != nil {
+			return nil, err
+		}
+		o.ContextTimeoutEnabled = true
+		o.MaxRetries, o.DialerRetries = -1, 1
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.DisableIdentity = true
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		return redis.NewClusterClient(o), nil
+	case kind == "sentinel":
+		o, err := redis.ParseFailoverURL(plain)
+		if err != nil {
+			return nil, err
+		}
+		if o.MasterName == "" {
+			return nil, errors.New("no master_name")
+		}
+		o.ContextTimeoutEnabled = true
+		o.MaxRetries, o.DialerRetries = -1, 1
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.DisableIdentity = true
+		return redis.NewFailoverClient(o), nil
+	case kind != "":
+		return nil, fmt.Errorf("there is no scheme %q", scheme)
+	}
+	o, err := redis.ParseURL(plain)
+	if err != nil {
+		return nil, err
+	}
+	o.ContextTimeoutEnabled = true
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return redis.NewClient(o), nil
+}

@@ -1,0 +1,173 @@
+package redisstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// atOnce is for how many streams commands are sent together.
+const atOnce = 256
+
+// loadAtOnce is how many streams are loaded together, which bounds the memory for that.
+const loadAtOnce = 16
+
+// loadMax is how many entries a stream begins with at most.
+const loadMax = 10000
+
+// begin loads the streams that are to be read from now on.
+func (r *reader) begin(conn *redis.Conn) error {
+	for {
+		r.mu.Lock()
+		n := min(len(r.added), loadAtOnce)
+		added := slices.Clone(r.added[:n])
+		r.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		if err := r.load(conn, added); err != nil {
+			return err // they are tried again
+		}
+		r.mu.Lock()
+		if r.added = r.added[n:]; len(r.added) == 0 {
+			r.added = nil
+		}
+		r.reading += n
+		r.mu.Unlock()
+	}
+}
+
+// load loads streams and makes them active.
+func (r *reader) load(conn *redis.Conn, added []*Stream) error {
+	all, err := r.newest(conn, added)
+	if err != nil {
+		return err
+	}
+	for i, s := range added {
+		n := &all[i]
+		if s.cursor = n.base; len(n.entries) > 0 {
+			s.cursor = n.entries[len(n.entries)-1].ID
+		}
+		base := n.base
+		if n.dropped {
+			base = ""
+		}
+		r.active, r.changed = append(r.active, s), true
+		r.byKey[s.key] = s
+		s.sink.Load(base, n.entries)
+	}
+	return nil
+}
+
+// newest is the newest entries of a stream, in order. base is the ID before the first, or an
+// older one if dropped.
+type newest struct {
+	base    string
+	dropped bool
+	entries []Entry
+}
+
+// newest asks for the newest entries of streams.
+func (r *reader) newest(conn *redis.Conn, streams []*Stream) ([]newest, error) {
+	ctx, cancel := context.WithTimeout(r.c.closing, patience)
+	defer cancel()
+	limit := int64(min(r.c.o.MaxLen, loadMax))
+	pipe := conn.TxPipeline() // both are to be of one moment
+	ranges, infos := make([]*redis.XMessageSliceCmd, len(streams)), make([]*redis.XInfoStreamCmd, len(streams))
+	for i, s := range streams {
+		ranges[i] = pipe.XRevRangeN(ctx, s.key, "+", "-", limit+1)
+		infos[i] = pipe.XInfoStream(ctx, s.key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !noKey(err) {
+		return nil, err
+	}
+	all := make([]newest, len(streams))
+	for i := range streams {
+		entries, err := ranges[i].Result()
+		if err != nil {
+			return nil, err
+		}
+		info, err := infos[i].Result()
+		if err != nil && !noKey(err) {
+			return nil, err
+		}
+		slices.Reverse(entries)
+		n := newest{base: "0-0", entries: entries}
+		switch {
+		case int64(len(entries)) > limit:
+			n.base, n.entries = entries[0].ID, entries[1:]
+		case err != nil || info.EntriesAdded == int64(len(entries)): // it has all that there ever were
+		case len(entries) == 0:
+			n.base = info.LastGeneratedID
+		default:
+			n.dropped = true
+		}
+		all[i] = n
+	}
+	return all, nil
+}
+
+// noKey reports whether an error is that of XINFO for a stream that does not exist.
+func noKey(err error) bool {
+	e, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(e.Error(), "no such key")
+}
+
+// resume looks, on a new connection, whether Redis still has the last entry of each stream that
+// was read: the connection may have been cut because a server was restarted, or replaced by one
+// that lacks what had not been replicated.
+func (r *reader) resume(conn *redis.Conn) error {
+	for rest := r.active; len(rest) > 0; {
+		some := rest[:min(len(rest), atOnce)]
+		rest = rest[len(some):]
+		lost, err := r.lost(conn, some)
+		if err != nil {
+			return err
+		}
+		for part := range slices.Chunk(lost, loadAtOnce) {
+			if err := r.reload(conn, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reload goes on with what there is of streams that have lost something.
+func (r *reader) reload(conn *redis.Conn, lost []*Stream) error {
+	all, err := r.newest(conn, lost)
+	if err != nil {
+		return err
+	}
+	for i, s := range lost {
+		r.c.lost.Add(1)
+		if s.cursor = all[i].base; len(all[i].entries) > 0 {
+			s.cursor = all[i].entries[len(all[i].entries)-1].ID
+		}
+		s.sink.Lost(all[i].entries)
+	}
+	return nil
+}
+
+// lost returns those of some streams that lack the last entry that was read.
+func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err error) {
+	ctx, cancel := context.WithTimeout(r.c.closing, patience)
+	defer cancel()
+	pipe := conn.Pipeline()
+	found := make([]*redis.XMessageSliceCmd, len(some))
+	for i, s := range some {
+		found[i] = pipe.XRangeN(ctx, s.key, s.cursor, s.cursor, 1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	for i, s := range some {
+		if len(found[i].Val()) == 0 && s.cursor != "0-0" {
+			lost = append(lost, s)
+		}
+	}
+	return lost, nil
+}

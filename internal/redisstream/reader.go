@@ -1,0 +1,287 @@
+package redisstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/backlog"
+	"github.com/redis/go-redis/v9"
+)
+
+// reader reads the streams of a shard, on a goroutine of its own, which runs from the first
+// stream on.
+type reader struct {
+	c      *Client
+	prefix string // of the keys of the shard, which are in one hash slot
+	wakeup string // the key of a stream that ends a command before its time
+
+	mu      sync.Mutex
+	started bool
+	added   []*Stream // to be read
+	ahead   []*Stream // that want Mark and Current
+	asleep  bool      // a command blocks
+	waking  bool      // it is about to be ended
+	reading int       // how many streams are read
+	signal  chan struct{}
+
+	// The goroutine's.
+	active  []*Stream
+	changed bool // the streams are others than before
+	byKey   map[string]*Stream
+	looked  time.Time // when unwanted streams were looked for
+	bad     int       // how often reading has failed in a row
+}
+
+// How long is waited after reading has failed, about.
+const (
+	firstWait = 20 * time.Millisecond
+	maxWait   = time.Second
+)
+
+// perStream is how many entries of a stream are read at once.
+const perStream = 500
+
+// lookEvery is how often streams that nothing wants are looked for.
+const lookEvery = 15 * time.Second
+
+func newReader(c *Client, shard int) *reader {
+	prefix := c.o.Prefix + "{" + strconv.Itoa(shard) + "}"
+	return &reader{c: c, prefix: prefix, wakeup: prefix + "wake:" + c.instance, byKey: make(map[string]*Stream),
+		signal: make(chan struct{}, 1)}
+}
+
+// add makes s one that is read. mu is held.
+func (r *reader) add(s *Stream) {
+	if r.c.closing.Err() != nil {
+		return
+	}
+	r.added = append(r.added, s)
+	if !r.started {
+		r.started = true
+		r.c.running.Go(r.run)
+	}
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+	if r.asleep && !r.waking {
+		r.waking = true
+		r.c.running.Go(r.wake)
+	}
+}
+
+// wake ends a command that blocks. If it fails, that ends by itself.
+func (r *reader) wake() {
+	ctx, cancel := context.WithTimeout(r.c.closing, patience)
+	defer cancel()
+	node, err := r.c.node(ctx, r.wakeup)
+	if err != nil {
+		return
+	}
+	pipe := node.Pipeline()
+	pipe.XAdd(ctx, &redis.XAddArgs{Stream: r.wakeup, MaxLen: 1, Values: []string{"wake", "1"}})
+	pipe.Expire(ctx, r.wakeup, time.Minute)
+	pipe.Exec(ctx)
+}
+
+// run reads until the client is closed.
+func (r *reader) run() {
+	c, wait := r.c, firstWait
+	for c.closing.Err() == nil {
+		err := r.session()
+		if c.closing.Err() != nil {
+			return
+		}
+		c.cuts.Add(1)
+		c.moved(c.closing, err)
+		if r.bad++; r.bad == 2 { // a connection may end without a failure of Redis
+			c.setAway(1, err)
+		}
+		if r.bad == 1 {
+			wait = firstWait
+		}
+		if !backlog.Pause(c.closing, rand.N(wait)+wait/2) {
+			return
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+// works is called when Redis has responded.
+func (r *reader) works() {
+	if r.bad >= 2 {
+		r.c.setAway(-1, nil)
+	}
+	r.bad = 0
+}
+
+// session reads with one connection, until it fails.
+func (r *reader) session() error {
+	c := r.c
+	node, err := c.node(c.closing, r.prefix)
+	if err != nil {
+		return err
+	}
+	conn := node.Conn() // not one of the pool for each command: that would be replaced silently
+	defer conn.Close()
+	if err := r.resume(conn); err != nil {
+		return err
+	}
+	command, n := []any(nil), 0 // for n streams
+	for {
+		if err := r.begin(conn); err != nil {
+			return err
+		}
+		if len(r.active) == 0 {
+			select {
+			case <-r.signal:
+				continue
+			case <-c.closing.Done():
+				return c.closing.Err()
+			}
+		}
+		marked := r.mark()
+		if r.changed || command == nil {
+			command, n, r.changed = r.command(), len(r.active), false
+		}
+		all, err := r.read(conn, command, r.bad > 0)
+		if err != nil {
+			r.unmark(marked)
+			return err
+		}
+		r.works()
+		cursors := command[len(command)-n-1:] // of the streams in order, and of wakeup
+		for i := range all {
+			one := &all[i]
+			if len(one.Messages) == 0 {
+				continue
+			}
+			last := one.Messages[len(one.Messages)-1].ID
+			if s := r.byKey[one.Stream]; s != nil {
+				s.cursor, cursors[s.index] = last, last
+				c.entries.Add(uint64(len(one.Messages)))
+				s.sink.Append(one.Messages)
+			} else if one.Stream == r.wakeup {
+				cursors[n] = last
+			}
+		}
+		r.caughtUp(marked, all)
+		r.look()
+	}
+}
+
+// blockAt is where in a command the time is for which it blocks.
+const blockAt = 4
+
+// command returns the arguments of the command that reads all streams. It is used again, with
+// other cursors, until there are others: there may be thousands.
+func (r *reader) command() []any {
+	args := make([]any, 0, 2*len(r.active)+8)
+	args = append(args, "xread", "count", perStream, "block", 0, "streams")
+	for i, s := range r.active {
+		s.index = i
+		args = append(args, s.key)
+	}
+	args = append(args, r.wakeup)
+	for _, s := range r.active {
+		args = append(args, s.cursor)
+	}
+	return append(args, "0-0")
+}
+
+// read sends the command, which does not block if soon.
+func (r *reader) read(conn *redis.Conn, command []any, soon bool) ([]redis.XStream, error) {
+	ctx, cancel := context.WithTimeout(r.c.closing, block+patience)
+	defer cancel()
+	wait := block
+	r.mu.Lock()
+	if soon || len(r.added) > 0 {
+		wait = time.Millisecond
+	} else {
+		r.asleep = true
+	}
+	r.mu.Unlock()
+	command[blockAt] = wait.Milliseconds()
+	cmd := redis.NewXStreamSliceCmd(ctx, command...)
+	conn.Process(ctx, cmd) // the error is the command's
+	all, err := cmd.Result()
+	r.mu.Lock()
+	r.asleep, r.waking = false, false
+	r.mu.Unlock()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return all, err
+}
+
+// mark calls Mark for the streams that have asked for it.
+func (r *reader) mark() []*Stream {
+	r.mu.Lock()
+	marked := r.ahead
+	r.ahead = nil
+	for _, s := range marked {
+		s.ahead = false
+	}
+	r.mu.Unlock()
+	for _, s := range marked {
+		s.sink.Mark()
+	}
+	return marked
+}
+
+// unmark keeps those that have asked for the next time.
+func (r *reader) unmark(marked []*Stream) {
+	for _, s := range marked {
+		s.Ahead()
+	}
+}
+
+// caughtUp calls Current for the streams that Mark has been called for, unless there is more.
+func (r *reader) caughtUp(marked []*Stream, all []redis.XStream) {
+	if len(marked) == 0 {
+		return
+	}
+	more := make(map[string]bool)
+	for _, one := range all {
+		more[one.Stream] = len(one.Messages) >= perStream
+	}
+	for _, s := range marked {
+		if more[s.key] || r.byKey[s.key] != s {
+			s.Ahead()
+			continue
+		}
+		s.sink.Current()
+	}
+}
+
+// look unloads streams that nothing wants.
+func (r *reader) look() {
+	if time.Since(r.looked) < r.c.lookEvery {
+		return
+	}
+	r.looked = time.Now()
+	keep := r.active[:0]
+	for _, s := range r.active {
+		r.mu.Lock()
+		s.again = false
+		r.mu.Unlock()
+		if !s.sink.Unload() {
+			keep = append(keep, s)
+			continue
+		}
+		delete(r.byKey, s.key)
+		r.changed = true
+		r.mu.Lock()
+		if s.wanted = s.again; s.again {
+			r.added = append(r.added, s)
+		}
+		r.reading--
+		r.mu.Unlock()
+	}
+	clear(r.active[len(keep):])
+	r.active = keep
+}

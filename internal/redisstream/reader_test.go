@@ -1,0 +1,179 @@
+package redisstream
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/testing/redistest"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
+// log is a Sink that notes what it gets.
+type log struct {
+	mu     sync.Mutex
+	lines  []string
+	unused bool
+	loads  int
+}
+
+func (l *log) add(what string, all []Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range all {
+		l.lines = append(l.lines, what+" "+e.Values["n"].(string))
+	}
+}
+
+func (l *log) Load(base string, all []Entry) {
+	l.mu.Lock()
+	l.loads++
+	l.mu.Unlock()
+	l.add("load", all)
+}
+func (l *log) Append(more []Entry) { l.add("append", more) }
+func (l *log) Lost(all []Entry)    { l.add("lost", all) }
+func (l *log) Mark()               {}
+func (l *log) Current()            {}
+func (l *log) Unload() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unused
+}
+
+func (l *log) has(t *testing.T, want ...string) {
+	t.Helper()
+	servertest.Eventually(t, strings.Join(want, ", "), func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return strings.Join(l.lines, ",") == strings.Join(want, ",")
+	})
+}
+
+func client(t *testing.T, srv *redistest.Server) *Client {
+	t.Helper()
+	c, err := Open(srv.URL(), Options{Prefix: "p:", What: "test", MaxLen: 100, Timeout: 10 * time.Second, Expire: time.Hour,
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func put(t *testing.T, s *Stream, n string) {
+	t.Helper()
+	if _, err := s.Add("n", n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A stream that is not wanted any more is not read until it is wanted again.
+func TestUnload(t *testing.T) {
+	t.Parallel()
+	c := client(t, redistest.Start(t))
+	c.lookEvery = time.Millisecond
+	l, other := &log{}, &log{}
+	s, o := c.Stream("s", l), c.Stream("o", other)
+	put(t, s, "1")
+	s.Wanted()
+	o.Wanted()
+	l.has(t, "load 1")
+	put(t, s, "2")
+	l.has(t, "load 1", "append 2")
+	l.mu.Lock()
+	l.unused = true
+	l.mu.Unlock()
+	servertest.Eventually(t, "one stream to be read", func() bool {
+		put(t, o, "x") // ends the command
+		return c.Stats().Streams == 1
+	})
+	put(t, s, "3")
+	l.has(t, "load 1", "append 2")
+	l.mu.Lock()
+	l.unused = false
+	l.mu.Unlock()
+	s.Wanted()
+	l.has(t, "load 1", "append 2", "load 1", "load 2", "load 3")
+}
+
+// One command reads many streams, which are added while it blocks.
+func TestManyStreams(t *testing.T) {
+	t.Parallel()
+	c := client(t, redistest.Start(t))
+	var logs []*log
+	var streams []*Stream
+	for i := range 600 {
+		logs = append(logs, &log{})
+		streams = append(streams, c.Stream(fmt.Sprint(i), logs[i]))
+		streams[i].Wanted()
+	}
+	servertest.Eventually(t, "all to be read", func() bool { return c.Stats().Streams == len(streams) })
+	for _, s := range streams {
+		put(t, s, "1")
+	}
+	for _, l := range logs {
+		l.has(t, "append 1")
+	}
+	if s := c.Stats(); s.Read != uint64(len(streams)) || s.Published != uint64(len(streams)) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want int
+		ok   bool
+	}{
+		{"1-1", "1-1", 0, true},
+		{"1-1", "1-2", -1, true},
+		{"2-1", "1-2", 1, true},
+		{"10-0", "9-0", 1, true}, // numbers, not text
+		{"18446744073709551615-18446744073709551615", "0-0", 1, true},
+		{"18446744073709551616-0", "0-0", 0, false},
+		{"1", "1-1", 0, false},
+		{"", "", 0, false},
+		{"-1", "1-1", 0, false},
+		{"1-", "1-1", 0, false},
+		{"+1-1", "1-1", 0, false},
+		{"1-+1", "1-1", 0, false},
+		{"1-1-1", "1-1", 0, false},
+		{"1 -1", "1-1", 0, false},
+	} {
+		if got, ok := Compare(tt.a, tt.b); got != tt.want || ok != tt.ok {
+			t.Errorf("%q, %q: %d, %v", tt.a, tt.b, got, ok)
+		}
+	}
+}
+
+// What cannot work is refused when it is opened.
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	good := Options{Prefix: "p:", Timeout: time.Second}
+	for _, tt := range []struct {
+		url  string
+		bad  func(*Options)
+		want string
+	}{
+		{"redis://h", func(o *Options) { o.Prefix = "a b" }, "Prefix"},
+		{"redis://h", func(o *Options) { o.Prefix = "{" }, "Prefix"},
+		{"redis://h", func(o *Options) { o.Shards = -1 }, "Shards"},
+		{"redis://h", func(o *Options) { o.Shards = 5000 }, "Shards"},
+		{"redis://h", func(o *Options) { o.Timeout = 1 }, "Timeout"},
+		{"redis://h", func(o *Options) { o.Expire = 1 }, "Expire"},
+		{"http://:secret@h", func(o *Options) {}, "want redis://"},
+	} {
+		o := good
+		tt.bad(&o)
+		if _, err := Open(tt.url, o); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", tt.want, err)
+		}
+	}
+}

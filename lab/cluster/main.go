@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "instance":
+		err = instance(ctx, os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "clients":
+		err = clients(os.Args[2:])
+	default:
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A plan is what is run.
+type plan struct {
+	long, quiet           time.Duration
+	clients, topics, rate int
+	instances, perProcess int
+	dir                   string
+	ctx                   context.Context
+	out, log              io.Writer
+	addrs                 []string
+	self                  string
+	failed, acked         atomic.Int64
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	p := &plan{ctx: ctx, out: out, log: log}
+	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	f.DurationVar(&p.long, "time", 10*time.Minute, "how long things fail")
+	f.DurationVar(&p.quiet, "quiet", 20*time.Second, "how long nothing fails, before; and of one instance alone")
+	f.IntVar(&p.clients, "clients", 30000, "how many clients, on all instances together")
+	f.IntVar(&p.topics, "topics", 1000, "how many topics")
+	f.IntVar(&p.rate, "rate", 200, "how many events a second")
+	f.IntVar(&p.instances, "instances", 3, "how many instances")
+	f.IntVar(&p.perProcess, "per-process", 10000, "how many clients a process has at most")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if p.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if p.dir, err = os.MkdirTemp("", "cluster"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.dir)
+	fmt.Fprintf(out, "%d clients, %d topics, %d events/s, %d instances\n\n", p.clients, p.topics, p.rate, p.instances)
+	fmt.Fprintln(out, "| | events/s | deliveries | CPU of an instance for a delivery | Redis's CPU | p50 | p99 | commands that read, for an event |")
+	fmt.Fprintln(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")
+	if p.quiet > 0 {
+		if err := p.alone(); err != nil {
+			return err
+		}
+	}
+	return p.shared()
+}
+
+// alone is one instance with topics in memory and its share of clients and events.
+func (p *plan) alone() error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	one := &plan{ctx: p.ctx, log: p.log, out: p.out, dir: p.dir, self: p.self, addrs: []string{addr}, topics: p.topics,
+		clients: p.clients / p.instances, rate: p.rate, perProcess: p.perProcess}
+	i := newServer(one, addr, "")
+	if err := i.start(); err != nil {
+		return err
+	}
+	defer i.kill()
+	g, err := one.startClients("alone")
+	if err != nil {
+		return err
+	}
+	defer g.kill()
+	one.publishFor(3 * time.Second)
+	before, from := i.cpu(), time.Now()
+	one.publishFor(p.quiet)
+	used, to := i.cpu()-before, time.Now()
+	time.Sleep(time.Second)
+	all, err := g.end()
+	if err != nil {
+		return err
+	}
+	all.row(p.out, "one instance, topics in memory", from, to, used, 0, 0)
+	return nil
+}
+
+// shared is what this command is for.
+func (p *plan) shared() error {
+	r, err := startRedis(p)
+	if err != nil {
+		return err
+	}
+	defer r.kill()
+	var servers []*server
+	for range p.instances {
+		addr, err := freeAddr()
+		if err != nil {
+			return err
+		}
+		p.addrs = append(p.addrs, addr)
+	}
+	for _, addr := range p.addrs {
+		s := newServer(p, addr, r.url())
+		if err := s.start(); err != nil {
+			return err
+		}
+		defer s.kill()
+		servers = append(servers, s)
+	}
+	g, err := p.startClients("shared")
+	if err != nil {
+		return err
+	}
+	defer g.kill()
+	p.publishFor(3 * time.Second)
+	cpu := func() (d time.Duration) {
+		for _, s := range servers {
+			d += s.cpu()
+		}
+		return d
+	}
+	used, redisUsed, commands, from := cpu(), r.cpu(), r.reads(), time.Now()
+	if p.quiet > 0 {
+		p.publishFor(p.quiet)
+	}
+	used, redisUsed, commands = cpu()-used, r.cpu()-redisUsed, r.reads()-commands
+	to := time.Now()
+
+	p.failed.Store(0)
+	p.acked.Store(0)
+	fmt.Fprintf(p.log, "%s: things fail for %v\n", time.Now().Format(time.TimeOnly), p.long)
+	c := newChaos(p, r, servers)
+	done := make(chan struct{})
+	go func() {
+		c.run(p.long)
+		close(done)
+	}()
+	start := time.Now()
+	p.publishUntil(done)
+	end := time.Now()
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.log, "%s: all is to be well\n", time.Now().Format(time.TimeOnly))
+	if err := c.heal(); err != nil {
+		return err
+	}
+	if err := p.last(); err != nil {
+		return err
+	}
+	time.Sleep(8 * time.Second) // clients that are waiting connect again within 2 s
+	all, err := g.end()
+	if err != nil {
+		return err
+	}
+	if p.quiet > 0 {
+		all.row(p.out, fmt.Sprint(p.instances, " instances, Redis"), from, to, used, redisUsed, commands)
+	}
+	all.row(p.out, "the same while things fail", start, end, 0, 0, 0)
+	fmt.Fprintf(p.out, "\n%s\nevents published: %d, refused: %d\n", c, p.acked.Load(), p.failed.Load())
+	return all.verify(p.out, r)
+}
+
+// freeAddr returns an address that nothing listens on.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// publishFor publishes for a while.
+func (p *plan) publishFor(d time.Duration) {
+	done := make(chan struct{})
+	t := time.AfterFunc(d, func() { close(done) })
+	defer t.Stop()
+	p.publishUntil(done)
+}
+
+// publishUntil publishes, to random topics by random instances.
+func (p *plan) publishUntil(done <-chan struct{}) {
+	const workers = 8
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			tick := time.NewTicker(time.Second * workers / time.Duration(p.rate))
+			defer tick.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-p.ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if err := p.publish(rand.N(p.topics), rand.N(len(p.addrs))); err != nil {
+					p.failed.Add(1)
+				} else {
+					p.acked.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+var publisher = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+
+func (p *plan) publish(topic, instance int) error {
+	body := strconv.FormatInt(time.Now().UnixNano(), 10)
+	res, err := publisher.Post("http://"+p.addrs[instance]+"/"+strconv.Itoa(topic), "text/plain", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, _ := io.ReadAll(res.Body)
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", res.Status, strings.TrimSpace(string(b)))
+	}
+	return nil
+}
+
+// last publishes an event in each topic, after which nothing follows.
+func (p *plan) last() error {
+	for topic := range p.topics {
+		var err error
+		for range 100 {
+			if err = p.publish(topic, topic%len(p.addrs)); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err != nil {
+			return fmt.Errorf("the last event of a topic: %w", err)
+		}
+	}
+	return nil
+}
+
+// clientGroup is the processes of clients.
+type clientGroup struct {
+	p     *plan
+	cmds  []*exec.Cmd
+	stdin []io.Closer
+	files []string
+}
+
+func (p *plan) startClients(name string) (*clientGroup, error) {
+	g := &clientGroup{p: p}
+	var ready []io.Reader
+	for first := 0; first < p.clients; first += p.perProcess {
+		file := filepath.Join(p.dir, fmt.Sprint(name, first))
+		cmd := exec.CommandContext(p.ctx, p.self, "clients", "-first", strconv.Itoa(first), "-topics", strconv.Itoa(p.topics),
+			"-n", strconv.Itoa(min(p.perProcess, p.clients-first)), "-addrs", strings.Join(p.addrs, ","), "-file", file)
+		cmd.Stderr = p.log
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		g.cmds, g.stdin, g.files = append(g.cmds, cmd), append(g.stdin, in), append(g.files, file)
+		ready = append(ready, out)
+	}
+	for _, r := range ready {
+		var line [6]byte
+		if _, err := io.ReadFull(r, line[:]); err != nil {
+			g.kill()
+			return nil, fmt.Errorf("clients do not connect: %w", err)
+		}
+	}
+	return g, nil
+}
+
+func (g *clientGroup) kill() {
+	for _, cmd := range g.cmds {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+}
+
+// end ends the clients, and returns what they have got.
+func (g *clientGroup) end() (*results, error) {
+	for _, in := range g.stdin {
+		in.Close()
+	}
+	for _, cmd := range g.cmds {
+		if err := cmd.Wait(); err != nil {
+			return nil, fmt.Errorf("clients: %w", err)
+		}
+	}
+	g.cmds = nil
+	return readResults(g.p, g.files)
+}

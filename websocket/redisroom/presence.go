@@ -1,0 +1,275 @@
+package redisroom
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/redisstream"
+	"github.com/redis/go-redis/v9"
+)
+
+// This file has who is where, over all processes: a hash for each room and for each user, with a
+// field for each member and process. A process says that it lives by a key that expires; fields
+// of others are of those who have died, and are removed by whoever finds them.
+
+// What begins the names of sets.
+const (
+	atRoom = "room:"
+	atUser = "user:"
+)
+
+const (
+	// beat is how often a process says that it lives.
+	beat = 10 * time.Second
+	// life is for how long it is believed.
+	life = 3 * beat
+	// setLife is for how long a set exists that no process confirms.
+	setLife = 10 * life
+)
+
+// presence is what this process has in the sets.
+type presence struct {
+	c      *redisstream.Client
+	prefix string
+
+	mu     sync.Mutex
+	have   map[string]map[string]int // how often a member is in a set
+	dirty  map[entry]bool            // what Redis is to be told
+	began  bool
+	lost   bool // Redis has been away, and may have lost what it was told
+	signal chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// entry is a member of a set.
+type entry struct{ set, member string }
+
+func newPresence(c *redisstream.Client, prefix string) *presence {
+	p := &presence{c: c, prefix: prefix, have: make(map[string]map[string]int), dirty: make(map[entry]bool),
+		signal: make(chan struct{}, 1)}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// add adds a member to a set, once more.
+func (p *presence) add(set, member string) { p.change(set, member, 1) }
+
+// remove removes it, once.
+func (p *presence) remove(set, member string) { p.change(set, member, -1) }
+
+func (p *presence) change(set, member string, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	members := p.have[set]
+	if members == nil {
+		members = make(map[string]int)
+		p.have[set] = members
+	}
+	if members[member] += by; members[member] == 0 {
+		delete(members, member)
+	} else if members[member] != 1 || by < 0 {
+		return
+	}
+	if len(members) == 0 {
+		delete(p.have, set)
+	}
+	p.dirty[entry{set, member}] = true
+	if !p.began && p.ctx.Err() == nil {
+		p.began = true
+		p.done.Go(p.run)
+	}
+	p.soon()
+}
+
+// soon lets Redis be told.
+func (p *presence) soon() {
+	select {
+	case p.signal <- struct{}{}:
+	default:
+	}
+}
+
+// back is called when Redis responds again.
+func (p *presence) back() {
+	p.mu.Lock()
+	p.lost = true
+	p.mu.Unlock()
+	p.soon()
+}
+
+// wasAway reports whether back has been called since.
+func (p *presence) wasAway() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.lost
+	p.lost = false
+	return was
+}
+
+// run tells Redis.
+func (p *presence) run() {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for p.beat(); ; {
+		if p.flush() != nil {
+			select { // not at once again
+			case <-time.After(time.Second):
+			case <-p.ctx.Done():
+			}
+		}
+		select {
+		case <-p.signal:
+			if p.wasAway() {
+				p.beat()
+			}
+		case <-tick.C:
+			p.beat()
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// close removes what this process has in the sets.
+func (p *presence) close() {
+	p.mu.Lock()
+	p.cancel()
+	p.mu.Unlock()
+	p.done.Wait()
+	p.mu.Lock()
+	began := p.began
+	for set, members := range p.have {
+		for m := range members {
+			p.dirty[entry{set, m}] = true
+		}
+	}
+	clear(p.have)
+	p.mu.Unlock()
+	if began {
+		p.flush() // an error is no matter: it expires
+	}
+}
+
+func (p *presence) key(set string) string        { return p.prefix + "at:{" + escape(set) + "}" }
+func (p *presence) alive(instance string) string { return p.prefix + "alive:" + instance }
+func (p *presence) field(member string) string   { return p.c.Instance() + " " + member }
+func split(field string) (instance, member string) {
+	instance, member, _ = strings.Cut(field, " ")
+	return
+}
+
+// escape makes a name one that may be between braces.
+func escape(name string) string {
+	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(name)
+}
+
+// flush tells Redis what has changed.
+func (p *presence) flush() error {
+	p.mu.Lock()
+	dirty := p.dirty
+	p.dirty = make(map[entry]bool)
+	in := make(map[entry]bool, len(dirty))
+	for e := range dirty {
+		in[e] = p.have[e.set][e.member] > 0
+	}
+	p.mu.Unlock()
+	if len(dirty) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	pipe := p.c.Redis().Pipeline()
+	for e, there := range in {
+		if key, field := p.key(e.set), p.field(e.member); there {
+			pipe.HSet(ctx, key, field, "")
+			pipe.PExpire(ctx, key, setLife)
+		} else {
+			pipe.HDel(ctx, key, field)
+		}
+	}
+	_, err := pipe.Exec(ctx)
+	if err != nil {
+		p.mu.Lock()
+		for e := range dirty {
+			p.dirty[e] = true
+		}
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// beat says that this process lives, and tells Redis again what it has lost.
+func (p *presence) beat() {
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
+	defer cancel()
+	p.mu.Lock()
+	sets := make([]string, 0, len(p.have))
+	for set := range p.have {
+		sets = append(sets, set)
+	}
+	p.mu.Unlock()
+	pipe := p.c.Redis().Pipeline()
+	pipe.Set(ctx, p.alive(p.c.Instance()), "", life)
+	there := make([]*redis.BoolCmd, len(sets))
+	for i, set := range sets {
+		there[i] = pipe.PExpire(ctx, p.key(set), setLife)
+	}
+	pipe.Exec(ctx) // an error is repaired by the next
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, set := range sets {
+		if ok, err := there[i].Result(); err == nil && !ok {
+			for member := range p.have[set] {
+				p.dirty[entry{set, member}] = true
+			}
+			p.soon()
+		}
+	}
+}
+
+// who is a member of a set, on a process.
+type who struct{ member, instance string }
+
+// list returns the members of a set on processes that live, ordered by name.
+func (p *presence) list(ctx context.Context, set string) ([]who, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	fields, err := p.c.Redis().HKeys(ctx, p.key(set)).Result()
+	if err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	pipe := p.c.Redis().Pipeline()
+	lives := make(map[string]*redis.IntCmd)
+	for _, f := range fields {
+		if instance, _ := split(f); lives[instance] == nil {
+			lives[instance] = pipe.Exists(ctx, p.alive(instance))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	var all []who
+	var dead []string
+	for _, f := range fields {
+		if instance, member := split(f); lives[instance].Val() > 0 {
+			all = append(all, who{member, instance})
+		} else {
+			dead = append(dead, f)
+		}
+	}
+	if len(dead) > 0 {
+		p.c.Redis().HDel(ctx, p.key(set), dead...) // an error is no matter: they are not listed
+	}
+	slices.SortFunc(all, func(a, b who) int {
+		if c := strings.Compare(a.member, b.member); c != 0 {
+			return c
+		}
+		return strings.Compare(a.instance, b.instance)
+	})
+	return all, nil
+}

@@ -1,0 +1,332 @@
+package redisroom
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/chert-http/chert/internal/redisstream"
+	"github.com/chert-http/chert/websocket"
+)
+
+// A Room is a set of connections, on any number of processes, that receive the same messages.
+// Its methods are safe for concurrent use.
+type Room struct {
+	s      *Store
+	name   string
+	stream *redisstream.Stream
+	local  websocket.Room // the connections here that get messages
+
+	// mu orders messages and those who join. It comes before the locks of local and of streams.
+	mu     sync.Mutex
+	loaded bool
+	log    []message // the newest
+	base   string    // the ID before the first of log; "" if that is not known
+	newest string    // the ID of the message that was read last
+	// waiting has connections of which it is not known yet what they have missed.
+	waiting        map[*websocket.Conn]waiting
+	marks, current uint32
+	users          map[*websocket.Conn]string // that Join has named
+}
+
+// message is one as connections get it.
+type message struct {
+	id string
+	t  websocket.Type
+	p  []byte
+}
+
+// waiting is a connection that has got the message with an ID, which is not here yet.
+type waiting struct {
+	after string
+	mark  uint32
+}
+
+func newRoom(s *Store, name string) *Room {
+	r := &Room{s: s, name: name, waiting: make(map[*websocket.Conn]waiting), users: make(map[*websocket.Conn]string)}
+	r.stream = s.streams.Stream(name, (*sink)(r))
+	r.local.OnLeave = r.gone
+	return r
+}
+
+// Join adds a connection, until it leaves or ends. user is who it is for Users, or "". With
+// Options.History the connection first gets what has followed the message with the ID after,
+// unless that is ""; what is missing of that Options.Gap tells it.
+func (r *Room) Join(c *websocket.Conn, user, after string) error {
+	if user != "" {
+		if err := checkName("user", user); err != nil {
+			return err
+		}
+	}
+	if r.s.streams.Closed() {
+		return ErrClosed
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, there := r.waiting[c]; there {
+		return nil
+	}
+	if r.s.o.History == 0 {
+		after = ""
+	}
+	if user != "" {
+		if _, known := r.users[c]; !known {
+			r.users[c] = user
+			r.s.presence.add(atRoom+r.name, user)
+		}
+	}
+	if !r.loaded {
+		r.stream.Wanted()
+	}
+	if after == "" {
+		r.enter(c)
+		return nil
+	}
+	if r.waiting[c] = (waiting{after, r.marks}); !r.place(c) && r.loaded {
+		r.stream.Ahead()
+	}
+	return nil
+}
+
+// enter makes a connection one that gets messages. mu is held.
+func (r *Room) enter(c *websocket.Conn) {
+	if delete(r.waiting, c); !r.local.Join(c) {
+		r.absent(c)
+	}
+}
+
+// place sends a connection that waits what it has missed, if that is known. mu is held.
+func (r *Room) place(c *websocket.Conn) bool {
+	w := r.waiting[c]
+	if !r.loaded {
+		return false
+	}
+	next, missed := r.find(w.after)
+	if next < 0 {
+		if int32(r.current-w.mark) <= 0 {
+			return false
+		}
+		next, missed = len(r.log), true
+	}
+	if missed && r.s.o.Gap != "" {
+		c.Send(websocket.TypeText, []byte(r.s.o.Gap))
+	}
+	for _, m := range r.log[next:] {
+		c.Send(m.t, m.p) // an error ends the connection, or drops the message as Options.Slow says
+	}
+	r.enter(c)
+	return true
+}
+
+// find returns the index of the message that follows the one with an ID, -1 if that is newer
+// than all, and whether some between are missing. mu is held.
+func (r *Room) find(after string) (next int, missed bool) {
+	if _, ok := redisstream.Compare(after, after); !ok {
+		return 0, true
+	}
+	next = len(r.log)
+	for i := len(r.log) - 1; i >= 0; i-- {
+		order, _ := redisstream.Compare(r.log[i].id, after)
+		if order == 0 {
+			return i + 1, false
+		}
+		if order < 0 {
+			break
+		}
+		next = i
+	}
+	switch {
+	case next == 0 && after == r.base:
+		return 0, false
+	case next == len(r.log):
+		return -1, false
+	}
+	return next, true
+}
+
+// Leave ends what Join has begun.
+func (r *Room) Leave(c *websocket.Conn) {
+	r.local.Leave(c)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, c)
+	r.absent(c)
+}
+
+// gone is called when a connection has left local. The room itself makes none leave with mu held.
+func (r *Room) gone(c *websocket.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.absent(c)
+}
+
+// absent ends the presence of a connection's user. mu is held.
+func (r *Room) absent(c *websocket.Conn) {
+	if user, ok := r.users[c]; ok {
+		delete(r.users, c)
+		r.s.presence.remove(atRoom+r.name, user)
+	}
+}
+
+// Len returns how many connections of this process are in the room.
+func (r *Room) Len() int { return r.local.Len() }
+
+// Users returns who is in the room, on all processes, each once and in order.
+func (r *Room) Users(ctx context.Context) ([]string, error) {
+	all, err := r.s.presence.list(ctx, atRoom+r.name)
+	if err != nil {
+		return nil, r.s.streams.Explain(err)
+	}
+	var users []string
+	for _, who := range all {
+		if n := len(users); n == 0 || users[n-1] != who.member {
+			users = append(users, who.member)
+		}
+	}
+	return users, nil
+}
+
+// Broadcast sends a message to all connections in the room, on all processes, and returns its ID.
+// It waits for Redis, up to Options.Timeout, never for clients. With Options.Queue there is no
+// ID if the message waits for Redis.
+func (r *Room) Broadcast(t websocket.Type, p []byte) (id string, err error) {
+	if t > websocket.TypeBinary {
+		return "", fmt.Errorf("redisroom: Broadcast: unknown type %d", t)
+	}
+	id, err = r.stream.Add(fieldsOf(t, p)...)
+	return id, ours(err)
+}
+
+// The names of an entry's fields.
+const (
+	fieldText   = "t"
+	fieldBinary = "b"
+	fieldUser   = "u"
+)
+
+func fieldsOf(t websocket.Type, p []byte) []string {
+	name := fieldText
+	if t == websocket.TypeBinary {
+		name = fieldBinary
+	}
+	return append(make([]string, 0, 6), name, string(p))
+}
+
+func messageOf(e *redisstream.Entry) (websocket.Type, []byte) {
+	if p, ok := e.Values[fieldBinary].(string); ok {
+		return websocket.TypeBinary, []byte(p)
+	}
+	p, _ := e.Values[fieldText].(string)
+	return websocket.TypeText, []byte(p)
+}
+
+// sink is a Room as the reader of its stream sees it.
+type sink Room
+
+// message returns an entry as connections get it.
+func (r *Room) message(e *redisstream.Entry) message {
+	m := message{id: e.ID}
+	if m.t, m.p = messageOf(e); r.s.o.Encode != nil {
+		m.t, m.p = r.s.o.Encode(e.ID, m.t, m.p)
+	}
+	return m
+}
+
+// keep adds a message to the log. mu is held.
+func (r *Room) keep(m message) {
+	r.newest = m.id
+	if r.s.o.History == 0 {
+		return
+	}
+	r.log = append(r.log, m)
+	if len(r.log) > r.s.o.History {
+		r.base = r.log[0].id
+		r.log[0] = message{}
+		r.log = r.log[1:]
+	}
+}
+
+// Load implements redisstream.Sink.
+func (k *sink) Load(base string, all []redisstream.Entry) {
+	r := (*Room)(k)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loaded, r.base, r.log, r.newest = true, base, nil, base
+	if n := len(all) - r.s.o.History; n > 0 && r.s.o.History > 0 {
+		r.base, all = all[n-1].ID, all[n:]
+	}
+	for i := range all {
+		r.keep(r.message(&all[i]))
+	}
+	r.settle()
+}
+
+// settle sends those who wait what they have missed, if that is known. mu is held.
+func (r *Room) settle() {
+	for c := range r.waiting {
+		r.place(c)
+	}
+	if len(r.waiting) > 0 {
+		r.stream.Ahead()
+	}
+}
+
+// Append implements redisstream.Sink.
+func (k *sink) Append(more []redisstream.Entry) {
+	r := (*Room)(k)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range more {
+		m := r.message(&more[i])
+		r.local.Broadcast(m.t, m.p)
+		r.keep(m)
+		for c := range r.waiting {
+			r.place(c)
+		}
+	}
+}
+
+// Lost implements redisstream.Sink.
+func (k *sink) Lost(all []redisstream.Entry) {
+	r := (*Room)(k)
+	r.mu.Lock()
+	newest := r.newest
+	if r.s.o.Gap != "" {
+		r.local.Broadcast(websocket.TypeText, []byte(r.s.o.Gap))
+	}
+	r.mu.Unlock()
+	for i := range all {
+		if order, ok := redisstream.Compare(all[i].ID, newest); ok && order > 0 {
+			k.Append(all[i:])
+			return
+		}
+	}
+}
+
+// Mark implements redisstream.Sink.
+func (k *sink) Mark() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.marks++
+}
+
+// Current implements redisstream.Sink.
+func (k *sink) Current() {
+	r := (*Room)(k)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current = r.marks
+	r.settle()
+}
+
+// Unload implements redisstream.Sink.
+func (k *sink) Unload() bool {
+	r := (*Room)(k)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.local.Len() > 0 || len(r.waiting) > 0 {
+		return false
+	}
+	r.loaded, r.log, r.base = false, nil, ""
+	return true
+}

@@ -1,0 +1,301 @@
+package redisroom
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/door"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/redistest"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/websocket"
+	gorilla "github.com/gorilla/websocket"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
+// instance is a process with connections.
+type instance struct {
+	*Store
+	t  *testing.T
+	ts *engines.Server
+}
+
+// start starts one. Messages begin with their IDs if there is a history.
+func start(t *testing.T, url string, o Options) *instance {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	o.Gap = "gap"
+	if o.History > 0 {
+		o.Encode = func(id string, t websocket.Type, p []byte) (websocket.Type, []byte) {
+			return t, append([]byte(id+" "), p...)
+		}
+	}
+	s, err := OpenURL(url, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &instance{Store: s, t: t}
+	h, err := websocket.New(&websocket.Options{OnOpen: func(c *websocket.Conn, r *http.Request) {
+		q := r.URL.Query()
+		if name := q.Get("room"); name != "" {
+			room, err := s.Room(name)
+			if err == nil {
+				err = room.Join(c, q.Get("user"), q.Get("after"))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		} else if err := s.Connect(c, q.Get("user")); err != nil {
+			t.Error(err)
+		}
+		c.Send(websocket.TypeText, []byte("joined"))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.ts = engines.Start(t, &chert.Server{Handler: h})
+	t.Cleanup(func() { s.Close() })
+	return i
+}
+
+func (i *instance) room(name string) *Room {
+	i.t.Helper()
+	r, err := i.Room(name)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return r
+}
+
+func (i *instance) say(room, text string) {
+	i.t.Helper()
+	servertest.Eventually(i.t, "the store to accept "+text, func() bool {
+		_, err := i.room(room).Broadcast(websocket.TypeText, []byte(text))
+		return err == nil
+	})
+}
+
+// client is a connection.
+type client struct {
+	*gorilla.Conn
+	t    *testing.T
+	last string
+}
+
+func (i *instance) client(query string) *client {
+	i.t.Helper()
+	conn, _, err := gorilla.DefaultDialer.Dial("ws://"+i.ts.ListenAddr+"/?"+query, nil)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.t.Cleanup(func() { conn.Close() })
+	return &client{Conn: conn, t: i.t}
+}
+
+// wants waits for messages, in order and with nothing between. "joined" comes anywhere.
+func (c *client) wants(all ...string) {
+	c.t.Helper()
+	for _, want := range all {
+		got := c.next()
+		if got == "joined" && want != "joined" {
+			got = c.next()
+		}
+		if id, text, ok := strings.Cut(got, " "); ok && strings.Contains(id, "-") {
+			c.last, got = id, text
+		}
+		if got != want {
+			c.t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func (c *client) next() string {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	_, p, err := c.ReadMessage()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(p)
+}
+
+// A message reaches the room on all processes, and no other room.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := start(t, srv.URL(), Options{}), start(t, srv.URL(), Options{})
+	ca, cb, other := a.client("room=lobby"), b.client("room=lobby"), b.client("room=other")
+	for _, c := range []*client{ca, cb, other} {
+		c.wants("joined")
+	}
+	loaded(a, 1)
+	loaded(b, 2)
+	for n := range 20 {
+		a.say("lobby", fmt.Sprint("a ", n))
+		b.say("lobby", fmt.Sprint("b ", n))
+	}
+	b.say("other", "only here")
+	for n := range 20 {
+		ca.wants(fmt.Sprint("a ", n), fmt.Sprint("b ", n))
+		cb.wants(fmt.Sprint("a ", n), fmt.Sprint("b ", n))
+	}
+	other.wants("only here")
+	if _, err := a.room("lobby").Broadcast(websocket.TypeBinary, []byte{0, 255}); err != nil {
+		t.Fatal(err)
+	}
+	if kind, p, err := cb.ReadMessage(); kind != gorilla.BinaryMessage || string(p) != "\x00\xff" || err != nil {
+		t.Errorf("%v, %q, %v", kind, p, err)
+	}
+	if _, err := a.room("lobby").Broadcast(7, nil); err == nil {
+		t.Error("a message of no type was sent")
+	}
+}
+
+// loaded waits until a process reads some rooms.
+func loaded(i *instance, n int) {
+	i.t.Helper()
+	servertest.Eventually(i.t, "rooms to be read", func() bool { return i.Stats().Streams == n })
+}
+
+// With a history a client gets what it has missed, on any process.
+func TestRoomHistory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	o := Options{History: 10}
+	a, b := start(t, "redis://"+d.Addr, o), start(t, "redis://"+d.Addr, o)
+	c := a.client("room=lobby")
+	c.wants("joined")
+	loaded(a, 1)
+	a.say("lobby", "one")
+	c.wants("one")
+	c.Close()
+	a.say("lobby", "two")
+	a.say("lobby", "three")
+	c2 := b.client("room=lobby&after=" + c.last)
+	c2.wants("two", "three")
+	for round := range 5 { // from a process that is ahead
+		d.Cut()
+		text := fmt.Sprint("round ", round)
+		a.say("lobby", text)
+		c2.wants(text)
+		c2.Close()
+		a, b = b, a
+		c2 = b.client("room=lobby&after=" + c2.last)
+		a.say("lobby", "more")
+		c2.wants("more")
+	}
+	for n := range 20 {
+		a.say("lobby", fmt.Sprint(n))
+	}
+	for n := range 20 {
+		c2.wants(fmt.Sprint(n)) // now b has read them
+	}
+	old := b.client("room=lobby&after=" + c.last)
+	old.wants("gap")
+	for n := 10; n < 20; n++ {
+		old.wants(fmt.Sprint(n))
+	}
+	b.client("room=lobby&after=nonsense").wants("gap", "10")
+}
+
+// Redis loses its data: the room gets to know, and goes on.
+func TestRoomLost(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a := start(t, srv.URL(), Options{})
+	c := a.client("room=lobby&user=ann")
+	c.wants("joined")
+	loaded(a, 1)
+	a.say("lobby", "one")
+	c.wants("one")
+	srv.Kill()
+	srv.Restart()
+	a.say("lobby", "two")
+	c.wants("gap", "two")
+	// The users of the room are told again.
+	servertest.Eventually(t, "ann to be found", func() bool {
+		users, err := a.room("lobby").Users(t.Context())
+		return err == nil && slices.Equal(users, []string{"ann"})
+	})
+}
+
+// Who is in a room is known on all processes, and a message reaches a user anywhere.
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := start(t, srv.URL(), Options{}), start(t, srv.URL(), Options{})
+	users := func(want ...string) {
+		t.Helper()
+		for _, i := range []*instance{a, b} {
+			servertest.Eventually(t, strings.Join(want, ", "), func() bool {
+				got, err := i.room("lobby").Users(t.Context())
+				return err == nil && slices.Equal(got, want)
+			})
+		}
+	}
+	users()
+	ann, ann2 := a.client("room=lobby&user=ann"), b.client("room=lobby&user=ann")
+	bob := b.client("room=lobby&user=bob%20%7Bx%7D")
+	users("ann", "bob {x}")
+	ann.Close()
+	bob.Close()
+	users("ann")
+	ann2.Close()
+	users()
+
+	one, two, other := a.client("user=ann"), b.client("user=ann"), b.client("user=bob")
+	for _, c := range []*client{one, two, other} {
+		c.wants("joined")
+	}
+	send := func(i *instance, user, text string, want int) {
+		t.Helper()
+		servertest.Eventually(t, fmt.Sprint(user, " on ", want), func() bool {
+			at, err := i.presence.list(t.Context(), atUser+user)
+			return err == nil && len(at) == want
+		})
+		if n, err := i.Send(t.Context(), user, websocket.TypeText, []byte(text)); n != want || err != nil {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
+	}
+	send(a, "ann", "for ann", 2)
+	send(b, "bob", "for bob", 1)
+	send(a, "nobody", "for nobody", 0)
+	one.wants("for ann")
+	two.wants("for ann")
+	other.wants("for bob")
+	one.Close()
+	send(b, "ann", "again", 1)
+	two.wants("again")
+}
+
+// A process that dies is forgotten.
+func TestDeadProcess(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a := start(t, srv.URL(), Options{})
+	key := a.presence.key(atRoom + "lobby")
+	srv.Must("HSET", key, "dead ann", "")
+	a.client("room=lobby&user=bob").wants("joined")
+	servertest.Eventually(t, "only bob", func() bool {
+		got, err := a.room("lobby").Users(t.Context())
+		return err == nil && slices.Equal(got, []string{"bob"})
+	})
+	if fields := srv.Must("HKEYS", key); strings.Contains(fields, "dead") {
+		t.Errorf("%q", fields)
+	}
+	a.Close()
+	if fields := srv.Must("HKEYS", key); fields != "" {
+		t.Errorf("after Close: %q", fields)
+	}
+	if _, err := a.Room("x"); err != ErrClosed {
+		t.Errorf("got %v", err)
+	}
+}
