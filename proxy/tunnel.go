@@ -36,6 +36,9 @@ func webSocketAccept(key string) string {
 // accepted reports whether the server has answered the key of an extended CONNECT, as RFC 6455
 // section 4.1 requires of whoever has sent it.
 func (f *forwarding) accepted(x *origin.Exchange) bool {
+	if f.accept == "" {
+		return true // another protocol, which has no key
+	}
 	got := 0
 	for i := range x.Response.Fields {
 		if field := &x.Response.Fields[i]; field.ID == http1.FieldSecWebSocketAccept {
@@ -45,7 +48,7 @@ func (f *forwarding) accepted(x *origin.Exchange) bool {
 			got++
 		}
 	}
-	return f.accept == "" || got == 1
+	return got == 1
 }
 
 // tunnel connects the client with a server that has switched to another protocol. The tunnel
