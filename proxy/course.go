@@ -35,7 +35,9 @@ func (c *course) after(
 	switch v.Action {
 	case retry.Next:
 		p.release()
-		return next, false, ""
+		// Not one that was idle, which may be closed as well: the request has no third chance
+		// (retry.Tries.Failed).
+		return next, true, ""
 	case retry.Reconnect:
 		if next != nil {
 			next.abandon()

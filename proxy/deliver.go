@@ -96,9 +96,13 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 	announced := len(h["Trailer"]) > 0
 	f.passed = true
 	f.w.WriteHeader(res.StatusCode)
-	// Trailers need chunks, which net/http decides at the end of a short response.
 	if err := f.copy(res); err != nil {
 		f.cut(p, err)
+	}
+	if len(res.Trailer) > 0 {
+		// They need chunks. The head may not have been sent if the body is empty, and would be with
+		// Content-Length: 0.
+		f.control.Flush()
 	}
 	for name, values := range res.Trailer {
 		if !announced || !announces(h, name) {

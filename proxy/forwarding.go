@@ -35,6 +35,9 @@ type forwarding struct {
 	upload  *origin.Upload
 	// extended is the protocol of an extended CONNECT (RFC 8441), which becomes an upgrade.
 	extended string
+	// accept is the Sec-WebSocket-Accept that the server must answer such an upgrade with. The
+	// client cannot check it: over HTTP/2 there is none.
+	accept string
 
 	course
 	cookie string // to set, of PolicySticky
@@ -80,7 +83,7 @@ func (f *forwarding) prepare() *http1.Error {
 		return e
 	}
 	if f.extended != "" {
-		f.client.upgradeTo(f.extended)
+		f.accept = f.client.upgradeTo(f.extended)
 	}
 	peer, trusted := o.peer(r.RemoteAddr)
 	client := ""

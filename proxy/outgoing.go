@@ -192,20 +192,24 @@ func (f *forwarding) trailerSection() []byte {
 	return forward.AppendTrailer(nil, h.b, h.r.Fields)
 }
 
-// upgradeTo makes a request with an upgrade of an extended CONNECT.
-func (h *clientHead) upgradeTo(protocol string) {
+// upgradeTo makes a request with an upgrade of an extended CONNECT. It returns the
+// Sec-WebSocket-Accept with which a server of WebSockets must answer.
+func (h *clientHead) upgradeTo(protocol string) (accept string) {
 	h.r.Method = h.span(http.MethodGet)
 	h.field("Connection", "Upgrade")
 	h.field("Upgrade", protocol)
 	h.r.Upgrade = true
+	if !strings.EqualFold(protocol, "websocket") {
+		return ""
+	}
 	for i := range h.r.Fields {
 		if h.r.Fields[i].ID == http1.FieldSecWebSocketKey {
-			return
+			return webSocketAccept(string(h.r.Fields[i].Value.Bytes(h.b)))
 		}
 	}
-	if strings.EqualFold(protocol, "websocket") {
-		h.field("Sec-WebSocket-Key", webSocketKey())
-	}
+	key := webSocketKey()
+	h.field("Sec-WebSocket-Key", key)
+	return webSocketAccept(key)
 }
 
 // inline returns a body that is sent with the head: one small enough for the socket's buffer

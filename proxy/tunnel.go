@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -25,10 +27,39 @@ func webSocketKey() string {
 	return base64.StdEncoding.EncodeToString(b[:])
 }
 
+// webSocketAccept returns the Sec-WebSocket-Accept for a key (RFC 6455 section 4.2.2).
+func webSocketAccept(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// accepted reports whether the server has answered the key of an extended CONNECT, as RFC 6455
+// section 4.1 requires of whoever has sent it.
+func (f *forwarding) accepted(x *origin.Exchange) bool {
+	if f.accept == "" {
+		return true // another protocol, which has no key
+	}
+	got := 0
+	for i := range x.Response.Fields {
+		if field := &x.Response.Fields[i]; field.ID == http1.FieldSecWebSocketAccept {
+			if string(field.Value.Bytes(x.Head)) != f.accept {
+				return false
+			}
+			got++
+		}
+	}
+	return got == 1
+}
+
 // tunnel connects the client with a server that has switched to another protocol. The tunnel
 // belongs to neither the Upstream nor the Pool: it ends when its ends do.
 func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 	defer p.release()
+	if f.extended != "" && !f.accepted(x) {
+		x.Close()
+		f.fail(p, reason.Malformed, errors.New("its Sec-WebSocket-Accept does not answer the key"), "")
+		return
+	}
 	f.report.Tunnel = true
 	f.passed = true
 	if f.extended != "" {

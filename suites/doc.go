@@ -6,6 +6,10 @@
 //	go run ./suites [-race] [-v] [-keep] [-run pattern] [suite...]
 //	go run ./suites -all -record docs/suites-results.md
 //
+// HAProxy's own tests, run by varnishtest, are no Go tests: chert takes HAProxy's place in them.
+//
+//	go run ./suites -haproxy ~/src/haproxy haproxy
+//
 // It must run inside the checkout, whose chert is tested. It needs only the go
 // command; modules come from the module cache or, once, from the module proxy.
 // docs/suites.md has the results.

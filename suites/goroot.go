@@ -21,6 +21,8 @@ type goTests struct {
 	args     []string // of go test
 	// patches are made in both trees, chertPatches in that of chert.
 	patches, chertPatches []patch
+	// imports are packages of chert that the patched sources import.
+	imports []string
 }
 
 var goSuite = &goTests{
@@ -99,7 +101,7 @@ func (g *goTests) prepare(ctx context.Context, co *checkout, name, dir string) (
 			}
 		}
 	}
-	if err := addToStd(ctx, co, p.chert.dir); err != nil {
+	if err := addToStd(ctx, co, p.chert.dir, g.imports); err != nil {
 		return nil, err
 	}
 	r := rewriter{chert: "chert", onchert: "chert/onchert", omit: omitted(name)}
@@ -179,10 +181,14 @@ func (r rewriter) rewriteTests(dir string) (places int, err error) {
 	return places, nil
 }
 
-// addToStd adds chertest and onchert, and what they depend on beside std, to
-// the packages in src.
-func addToStd(ctx context.Context, co *checkout, src string) error {
-	list, err := goList[stdPackage](ctx, co.dir, "list", "-deps", "-json", chertPath+"/chertest")
+// addToStd adds chertest, onchert and other packages of chert, and what they depend on
+// beside std, to the packages in src.
+func addToStd(ctx context.Context, co *checkout, src string, others []string) error {
+	args := []string{"list", "-deps", "-json", chertPath + "/chertest"}
+	for _, p := range others {
+		args = append(args, chertPath+"/"+p)
+	}
+	list, err := goList[stdPackage](ctx, co.dir, args...)
 	if err != nil {
 		return err
 	}
@@ -207,7 +213,7 @@ func addToStd(ctx context.Context, co *checkout, src string) error {
 			}
 		}
 	}
-	return writeOnchert(filepath.Join(src, "chert", "onchert"), rename)
+	return writeOnchert(filepath.Join(src, "chert", "onchert"), rename, false)
 }
 
 // stdPackage is the part of go list's output that is used.

@@ -10,16 +10,16 @@ import (
 
 // h2specTests is the suite of h2spec, which is a program: a module of our own runs its
 // cases as tests.
-type h2specTests struct{}
+type h2specTests struct{ through bool }
 
 //go:embed testdata/h2spec/h2spec_test.go
 var h2specSource string
 
 const h2specPath = "github.com/summerwind/h2spec"
 
-func (h2specTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
+func (h h2specTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
 	source := filepath.Join(dir, "source")
-	if err := writeModule(name, source); err != nil {
+	if err := writeModule("h2spec", source); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(source, "h2spec_test.go"), []byte(h2specSource), 0o644); err != nil {
@@ -34,7 +34,7 @@ func (h2specTests) prepare(ctx context.Context, co *checkout, name, dir string) 
 	}
 	for _, r := range mod.Require {
 		if r.Path == h2specPath {
-			return (&module{path: mod.Module.Path}).lay(ctx, co, name, dir, source, r.Version)
+			return (&module{path: mod.Module.Path, through: h.through}).lay(ctx, co, name, dir, source, r.Version)
 		}
 	}
 	return nil, errors.New("its go.mod does not require " + h2specPath)

@@ -23,6 +23,7 @@ type options struct {
 	timeout  time.Duration
 	parallel int
 	record   string
+	haproxy  string
 	suites   []string
 }
 
@@ -39,6 +40,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "front" {
+		return front(ctx, args[1:])
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
@@ -47,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	co.options = o
 	dir, err := os.MkdirTemp("", "chert-suites-")
 	if err != nil {
 		return err
@@ -81,6 +86,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fl.IntVar(&o.parallel, "p", 2, "how many suites to run at the same time")
 	all := fl.Bool("all", false, "run all suites, also those that are not run by default since they take minutes")
 	fl.StringVar(&o.record, "record", "", "write the results to the page `file`, beside those of other suites that it has")
+	fl.StringVar(&o.haproxy, "haproxy", "", "take HAProxy's tests from this `checkout` of its repository, and do not fetch it")
 	fl.Usage = func() {
 		fmt.Fprintf(stderr, "usage: go run ./suites [flags] [suite...]\nsuites: %s\nby default: %s\n",
 			strings.Join(names(true), " "), strings.Join(names(false), " "))

@@ -23,6 +23,7 @@ type module struct {
 	// of packages are.
 	skip      []string
 	testsOnly bool
+	through   bool // a proxy
 	// patches are made first, in both trees, chertPatches in that of chert.
 	patches, chertPatches []patch
 }
@@ -105,7 +106,7 @@ func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, versi
 	if p.chert, err = m.tree(ctx, co, filepath.Join(dir, "chert"), source, slices.Concat(m.patches, m.chertPatches)); err != nil {
 		return nil, err
 	}
-	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name)}
+	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name), through: m.through}
 	if !m.testsOnly {
 		p.places, err = r.rewriteTree(p.chert.dir, m.skip...)
 	}
@@ -122,7 +123,7 @@ func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, versi
 	if p.places == 0 {
 		return nil, errors.New("nothing was replaced")
 	}
-	return p, writeOnchert(filepath.Join(p.chert.dir, "internal", "onchert"), strings.NewReplacer())
+	return p, writeOnchert(filepath.Join(p.chert.dir, "internal", "onchert"), strings.NewReplacer(), m.through)
 }
 
 // tree makes a workspace of a copy of the module and the checkout. So the

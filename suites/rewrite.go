@@ -34,6 +34,7 @@ import (
 type rewriter struct {
 	chert, onchert string            // import paths
 	omit           map[string]string // test functions to skip, and why
+	through        bool              // Handler of a server is put behind a proxy
 }
 
 // What is replaced.
@@ -296,6 +297,12 @@ func (s *source) setEngine(lit *ast.CompositeLit) {
 	text := "Engine: onchert.Engine()"
 	if len(lit.Elts) > 0 {
 		text += ", "
+	}
+	for _, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok && s.through && fmt.Sprint(kv.Key) == "Handler" {
+			s.replace(kv.Value.Pos(), kv.Value.Pos(), "onchert.Through(")
+			s.replace(kv.Value.End(), kv.Value.End(), ")")
+		}
 	}
 	s.replace(lit.Lbrace+1, lit.Lbrace+1, text)
 }

@@ -43,6 +43,21 @@ var connectTCPSuite = &module{
 	}),
 }
 
+// connectProxySuite is connectTCPSuite with a proxy between, without the tests of its server,
+// which are in bubbles of testing/synctest.
+var connectProxySuite = func() *module {
+	m := proxied(connectTCPSuite)
+	m.packages = []string{"."}
+	return m
+}()
+
+// proxied is a suite of which the server's handler is behind a proxy.
+func proxied(m *module) *module {
+	p := *m
+	p.through = true
+	return &p
+}
+
 // memhttpPointer makes connect's server a pointer: the rewriter cannot set the engine of a field.
 var memhttpPointer = []patch{
 	memhttp("\tserver         http.Server\n", "\tserver         *http.Server\n"),
@@ -64,6 +79,15 @@ var grpcSuite = &grpcTests{module{
 		{file: "test/end2end_test.go", old: "flag.String(\"only_env\", \"\", ", new: "flag.String(\"only_env\", \"handler-tls\", "},
 	},
 }}
+
+// grpcProxySuite is the same with a proxy between.
+var grpcProxySuite = &grpcTests{func() module {
+	m := *proxied(&grpcSuite.module)
+	// The servers behind the proxy, and its connections to them, stay until the program ends.
+	m.chertPatches = []patch{{file: "internal/grpctest/grpctest.go", old: "\tleakcheck.CheckGoroutines(ctx, logger{t: t})\n", new: "\n"},
+		{file: "test/end2end_test.go", old: "w.s.Handler.(*grpc.Server)", new: "onchert.Behind(w.s.Handler).(*grpc.Server)"}}
+	return m
+}()}
 
 func (g *grpcTests) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
 	p, err := g.module.prepare(ctx, co, name, dir)

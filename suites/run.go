@@ -68,6 +68,9 @@ func runSuite(ctx context.Context, co *checkout, s suite, name, dir string, o *o
 	if err != nil {
 		return nil, err
 	}
+	if p.cases != nil {
+		return runCases(ctx, p, name, dir, o, log)
+	}
 	args := []string{"-timeout", o.timeout.String()}
 	if o.race {
 		args = append(args, "-race")
@@ -96,6 +99,24 @@ func runSuite(ctx context.Context, co *checkout, s suite, name, dir string, o *o
 		}
 		if res.onChert, res.servers, err = readNotes(notes); err != nil {
 			return nil, err
+		}
+		fmt.Fprintf(log, "%s on chert, engine %s: %d passed, %.0f s\n", name, engine, res.count("pass"), res.took.Seconds())
+		rep.chert = append(rep.chert, res)
+	}
+	return rep, nil
+}
+
+// runCases runs what is no Go test, on each engine.
+func runCases(ctx context.Context, p *prepared, name, dir string, o *options, log io.Writer) (*report, error) {
+	verbose := io.Discard
+	if o.verbose {
+		verbose = log
+	}
+	rep := &report{name: name, prepared: p, partial: o.run != "", plain: p.cases.expected()}
+	for _, engine := range engines {
+		res, err := p.cases.test(ctx, engine, filepath.Join(dir, engine), verbose)
+		if err != nil {
+			return nil, fmt.Errorf("on chert, engine %s: %w", engine, err)
 		}
 		fmt.Fprintf(log, "%s on chert, engine %s: %d passed, %.0f s\n", name, engine, res.count("pass"), res.took.Seconds())
 		rep.chert = append(rep.chert, res)

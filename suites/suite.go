@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ var suites = []struct {
 	long bool // it is run by -all, or by name
 }{
 	{"go", goSuite, false},
+	{"httputil", httputilSuite, false},
 	{"chi", modules["chi"], false},
 	{"gin", modules["gin"], false},
 	{"gorilla", modules["gorilla"], false},
@@ -33,6 +35,10 @@ var suites = []struct {
 	{"xnet", xnetSuite, false},
 	{"connect", connectSuite, false},
 	{"grpc", grpcSuite, false},
+	{"haproxy", haproxyTests{}, true},
+	{"h2spec-proxy", h2specTests{through: true}, true},
+	{"connect-proxy", connectProxySuite, true},
+	{"grpc-proxy", grpcProxySuite, true},
 	{"connect-tcp", connectTCPSuite, true},
 	{"caddy", caddySuite, true},
 	{"distribution", distributionSuite, true},
@@ -58,6 +64,14 @@ type prepared struct {
 	patches []patch // that were made for chert only
 	plain   tree
 	chert   tree
+	cases   cases // in place of trees
+}
+
+// cases are tests of a program that are no Go tests. They were written for another program, so
+// all are expected to pass but those that the table of differences has.
+type cases interface {
+	expected() *results
+	test(ctx context.Context, engine, dir string, log io.Writer) (*results, error)
 }
 
 // tree is where and how to run go test.
@@ -72,6 +86,7 @@ type tree struct {
 type checkout struct {
 	dir       string
 	goVersion string // of its go.mod
+	options   *options
 }
 
 const chertPath = "github.com/chert-http/chert"
@@ -81,16 +96,17 @@ func findCheckout(ctx context.Context) (*checkout, error) {
 	if err := goJSON(ctx, &m, ".", nil, "list", "-m", "-json", chertPath); err != nil {
 		return nil, fmt.Errorf("not inside chert's checkout: %w", err)
 	}
-	return &checkout{m.Dir, m.GoVersion}, nil
+	return &checkout{m.Dir, m.GoVersion, nil}, nil
 }
 
 // shim has the sources of what stands in for net/http and httptest.
 //
-//go:embed internal/onchert/doc.go internal/onchert/onchert.go
+//go:embed internal/onchert/doc.go internal/onchert/onchert.go internal/onchert/through.go
 var shim embed.FS
 
-// writeOnchert writes the package to dir, with its import paths changed.
-func writeOnchert(dir string, paths *strings.Replacer) error {
+// writeOnchert writes the package to dir, with its import paths changed. With through the
+// handlers of its servers are behind a proxy.
+func writeOnchert(dir string, paths *strings.Replacer, through bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -99,6 +115,9 @@ func writeOnchert(dir string, paths *strings.Replacer) error {
 		return err
 	}
 	for _, f := range files {
+		if filepath.Base(f) == "through.go" && !through {
+			continue
+		}
 		text, err := shim.ReadFile(f)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ var importable = map[string]string{
 	"direct": module + "/direct", "eventstream": module + "/eventstream", "filter": module + "/filter",
 	"forwardauth": module + "/middleware/forwardauth", "jwt": module + "/middleware/jwt", "metrics": module + "/metrics",
 	"middleware": module + "/middleware", "park": module + "/park", "proxy": module + "/proxy", "ratelimit": module + "/ratelimit",
-	"redisstore": module + "/ratelimit/redisstore", "router": module + "/router", "static": module + "/static", "websocket": module + "/websocket",
+	"redisroom": module + "/websocket/redisroom", "redisstore": module + "/ratelimit/redisstore", "redistopic": module + "/eventstream/redistopic", "router": module + "/router", "static": module + "/static", "websocket": module + "/websocket",
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "redis": "github.com/redis/go-redis/v9",
 	"tracing":       module + "/middleware/tracing",
 	"otlptracehttp": "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp",

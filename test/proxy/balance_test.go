@@ -179,6 +179,11 @@ func TestQueue(t *testing.T) {
 			res.Header.Get("Proxy-Status") != "chert; error=connection_limit_reached" {
 			t.Errorf("%s %v", res.Status, res.Header)
 		}
+		servertest.Eventually(t, "two at the server", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return now == 2
+		})
 		for range 5 {
 			release <- true
 		}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -242,62 +244,83 @@ func TestHTTP2Upstream(t *testing.T) {
 	})
 }
 
-// TestExtendedConnect: a WebSocket on a stream of HTTP/2 (RFC 8441) becomes an upgrade.
+// TestExtendedConnect: a WebSocket on a stream of HTTP/2 (RFC 8441) becomes an upgrade, whose
+// answer the proxy checks in the client's place.
 func TestExtendedConnect(t *testing.T) {
+	const whole = ":status=200 sec-websocket-protocol=p hellogot abc"
 	for _, e := range []chert.Engine{chert.EngineLoops, chert.EngineGoroutines} {
-		t.Run(fmt.Sprint(e), func(t *testing.T) {
-			t.Parallel()
-			o := start(t, func(c *conn) {
-				h := c.head()
-				if !strings.HasPrefix(h, "GET /ws HTTP/1.1\r\n") || !strings.Contains(h, "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n") ||
-					!strings.Contains(h, "\r\nSec-WebSocket-Key: ") || strings.Contains(h, ":protocol") {
-					t.Errorf("server received %q", h)
-				}
-				c.put("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: p\r\n\r\nhello")
-				b, _ := io.ReadAll(c.r)
-				c.put("got " + string(b))
+		for _, c := range []struct{ name, accept, want string }{
+			{"accepted", "", whole}, {"wrong", "Sec-WebSocket-Accept: x\r\n", ":status=502 "}, {"none", "-", ":status=502 "},
+		} {
+			t.Run(fmt.Sprint(e, "/", c.name), func(t *testing.T) {
+				t.Parallel()
+				extendedConnect(t, e, c.accept, c.want)
 			})
-			s := &setup{}
-			server := &chert.Server{Engine: e, Handler: s.handler(t, o.addr()), ExtendedConnect: true, Protocols: new(http.Protocols)}
-			server.Protocols.SetUnencryptedHTTP2(true)
-			ts := engines.Start(t, server)
-			c := ts.Dial()
-			c.Send(http2.ClientPreface)
-			fr := http2.NewFramer(c, c.R)
-			fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-			fr.WriteSettings()
-			var block bytes.Buffer
-			enc := hpack.NewEncoder(&block)
-			for _, f := range [][2]string{{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "http"}, {":authority", "h"}, {":path", "/ws"}} {
-				enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-			}
-			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
-			got := ""
-			for {
-				f, err := fr.ReadFrame()
-				if err != nil {
-					t.Fatal(err, s.log)
+		}
+	}
+}
+
+// extendedConnect opens a tunnel to a server that sends the field accept; the right one if it
+// is empty, none for "-".
+func extendedConnect(t *testing.T, e chert.Engine, accept, want string) {
+	o := start(t, func(c *conn) {
+		h := c.head()
+		if !strings.HasPrefix(h, "GET /ws HTTP/1.1\r\n") || !strings.Contains(h, "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n") ||
+			!strings.Contains(h, "\r\nSec-WebSocket-Key: ") || strings.Contains(h, ":protocol") {
+			t.Errorf("server received %q", h)
+		}
+		_, key, _ := strings.Cut(h, "\r\nSec-WebSocket-Key: ")
+		key, _, _ = strings.Cut(key, "\r\n")
+		switch accept {
+		case "":
+			sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+			accept = "Sec-WebSocket-Accept: " + base64.StdEncoding.EncodeToString(sum[:]) + "\r\n"
+		case "-":
+			accept = ""
+		}
+		c.put("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + accept + "Sec-WebSocket-Protocol: p\r\n\r\nhello")
+		b, _ := io.ReadAll(c.r)
+		c.put("got " + string(b))
+	})
+	s := &setup{}
+	server := &chert.Server{Engine: e, Handler: s.handler(t, o.addr()), ExtendedConnect: true, Protocols: new(http.Protocols)}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	ts := engines.Start(t, server)
+	c := ts.Dial()
+	c.Send(http2.ClientPreface)
+	fr := http2.NewFramer(c, c.R)
+	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	fr.WriteSettings()
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	for _, f := range [][2]string{{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "http"}, {":authority", "h"}, {":path", "/ws"}} {
+		enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
+	got := ""
+	for {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			t.Fatal(err, s.log)
+		}
+		switch f := f.(type) {
+		case *http2.MetaHeadersFrame:
+			for _, h := range f.Fields {
+				if h.Name == ":status" || strings.HasPrefix(h.Name, "sec-") || h.Name == "upgrade" {
+					got += h.Name + "=" + h.Value + " "
 				}
-				switch f := f.(type) {
-				case *http2.MetaHeadersFrame:
-					for _, h := range f.Fields {
-						if h.Name == ":status" || strings.HasPrefix(h.Name, "sec-") || h.Name == "upgrade" {
-							got += h.Name + "=" + h.Value + " "
-						}
-					}
-					fr.WriteData(1, true, []byte("abc"))
-				case *http2.DataFrame:
-					got += string(f.Data())
-				case *http2.RSTStreamFrame:
-					t.Fatal(f, s.log)
-				}
-				if f.Header().StreamID == 1 && f.Header().Flags.Has(http2.FlagDataEndStream) {
-					break
-				}
 			}
-			if want := ":status=200 sec-websocket-protocol=p hellogot abc"; got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		})
+			fr.WriteData(1, true, []byte("abc"))
+		case *http2.DataFrame:
+			got += string(f.Data())
+		case *http2.RSTStreamFrame:
+			t.Fatal(f, s.log)
+		}
+		if f.Header().StreamID == 1 && f.Header().Flags.Has(http2.FlagDataEndStream) {
+			break
+		}
+	}
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

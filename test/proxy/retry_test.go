@@ -334,3 +334,29 @@ func TestQuickIdle(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryConnection: a request that is tried at another server gets a new connection there, not
+// one that was idle and may be closed too: it has no third chance.
+func TestRetryConnection(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		for _, method := range []string{"GET", "POST"} {
+			o := start(t, func(c *conn) {
+				if _, _, ok := c.request(); ok {
+					c.put(ok200)
+					c.request() // which ends the connection
+				}
+			})
+			dead := servertest.ListenTCP(t)
+			dead.Close()
+			s := &setup{}
+			s.up.Balance = proxy.Balance{Policy: proxy.PolicyRoundRobin}
+			client := s.start(t, e, o.addr(), dead.Addr().String()).Dial()
+			for range 2 {
+				client.Send(method + " / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+				if res, _ := client.Response(method); res.StatusCode != 200 {
+					t.Errorf("%s: %s; log %s", method, res.Status, s.log)
+				}
+			}
+		}
+	})
+}

@@ -90,6 +90,7 @@ type served struct {
 	ws       *wsServer
 	sse      *sseServer
 	files    *fileServer
+	origins  *origins
 	fleet    *fleet // whose server this is; nil: it is alone
 	setup    setup
 	calm     bool

@@ -62,6 +62,7 @@ var models = []struct {
 	{"ws", newWS, func(p peer) model { return &wsClient{peer: p} }, nil, false, 3},
 	{"hijack", newHijack, func(p peer) model { return &hijackClient{peer: p} }, nil, false, 12},
 	{"sse", newSSE, func(p peer) model { return &sseClient{peer: p} }, nil, false, 6},
+	{"proxy", newProxy, newProxyClient, startOrigins, false, 0},
 }
 
 // cutsAllowed reports whether the server's setup may end connections that wait.

@@ -5,4 +5,4 @@
 package onchert
 
 // It is copied into the suite's module and not imported by it, so it must not
-// use anything beside std, the root package and chertest.
+// use anything beside std, the root package, chertest and, in through.go, proxy.

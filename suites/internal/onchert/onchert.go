@@ -23,6 +23,10 @@ const (
 	NotesVar  = "CHERT_SUITES_NOTES"  // the file for the notes, empty for none
 )
 
+// through puts a proxy in front of handlers. It is nil in a suite that is not run through one:
+// what sets it is copied for the others only.
+var through func(http.Handler) http.Handler
+
 // Server is in place of httptest.Server.
 type Server = chertest.Server
 
@@ -42,6 +46,9 @@ func NewTLSServer(h http.Handler) *Server {
 
 // NewUnstartedServer is in place of httptest.NewUnstartedServer.
 func NewUnstartedServer(h http.Handler) *Server {
+	if through != nil {
+		h = through(h)
+	}
 	s := chertest.NewUnstartedServer(h)
 	s.Config.Engine = Engine()
 	return s

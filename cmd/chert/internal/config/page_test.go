@@ -40,7 +40,7 @@ func TestDocumentedKeys(t *testing.T) {
 		}
 	}
 	// Keys with a table of their own, which the page has under its name.
-	own := regexp.MustCompile(`^(rate_limit|errors|upstream|defaults|site|redirect|route|rules|limits|response_headers|rewrite|log)$`)
+	own := regexp.MustCompile(`^(rate_limit|cluster|errors|upstream|defaults|site|redirect|route|rules|limits|response_headers|rewrite|log)$`)
 	d := &doc{}
 	for name, keys := range d.keysOfTables() {
 		if !slices.Contains(allTables, name) {

@@ -1,0 +1,360 @@
+package proxy
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
+)
+
+// storm is the size of the tests of this file; the counts of docs/measurements are of 1000000.
+var storm = flag.Int("proxy.storm", 3000, "requests of each test under faults")
+
+// notRetried is the log's line of a POST that a server may have acted on.
+var notRetried = regexp.MustCompile(`level=WARN msg="[^"]*; POST, sent, (retried 1, )?not retried: not idempotent"`)
+
+// stormClient sends one request after the other, and counts how they end.
+type stormClient struct {
+	addr  string
+	nc    net.Conn
+	r     *bufio.Reader
+	other map[int]int // responses by status; 0: cut off, or none
+}
+
+// do returns the body, and the status: 0 if the response is not whole.
+func (c *stormClient) do(method, path, body string) (int, string) {
+	status, got := c.once(method, path, body)
+	if c.other == nil {
+		c.other = map[int]int{}
+	}
+	c.other[status]++
+	return status, got
+}
+
+func (c *stormClient) once(method, path, body string) (int, string) {
+	if c.nc == nil {
+		nc, err := net.Dial("tcp", c.addr)
+		if err != nil {
+			return 0, ""
+		}
+		c.nc, c.r = nc, bufio.NewReader(nc)
+	}
+	fmt.Fprintf(c.nc, "%s %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
+	res, err := http.ReadResponse(c.r, &http.Request{Method: method})
+	if err != nil {
+		c.close()
+		return 0, ""
+	}
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.Close {
+		c.close()
+	}
+	if err != nil {
+		return 0, ""
+	}
+	return res.StatusCode, string(b)
+}
+
+func (c *stormClient) close() {
+	if c.nc != nil {
+		c.nc.Close()
+		c.nc = nil
+	}
+}
+
+// storms runs n requests by clients at the same time, and adds up how they ended.
+func storms(addr string, clients, n int, f func(c *stormClient, client, i int)) map[int]int {
+	var wait sync.WaitGroup
+	sum, mu := map[int]int{}, sync.Mutex{}
+	for k := range clients {
+		wait.Go(func() {
+			c := &stormClient{addr: addr}
+			defer c.close()
+			for i := range n / clients {
+				f(c, k, i)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for status, n := range c.other {
+				sum[status] += n
+			}
+		})
+	}
+	wait.Wait()
+	return sum
+}
+
+// TestStormDying: servers die and come back in turn. No GET fails; no POST is served twice, and
+// those that fail are the ones that a server may have acted on.
+func TestStormDying(t *testing.T) {
+	var mu sync.Mutex
+	served := map[string]int{}
+	serve := func(c *conn) {
+		for {
+			r, body, ok := c.request()
+			if !ok {
+				return
+			}
+			if r.Method == "POST" {
+				mu.Lock()
+				served[body]++
+				mu.Unlock()
+			}
+			c.put(ok200)
+		}
+	}
+	var origins [3]*origin
+	var addrs []string
+	for i := range origins {
+		origins[i] = start(t, serve)
+		addrs = append(addrs, origins[i].addr())
+	}
+	s := &setup{}
+	ts := s.start(t, chert.EngineLoops, addrs...)
+	var done atomic.Int64
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for round := 0; done.Load() < int64(*storm)*9/10; round++ {
+			from := done.Load()
+			servertest.Eventually(t, "requests", func() bool { return done.Load() >= min(from+500, int64(*storm)*9/10) })
+			o := origins[round%3]
+			o.close()
+			servertest.Eventually(t, "requests", func() bool { return done.Load() >= min(from+1000, int64(*storm)*9/10) })
+			l, err := net.Listen("tcp", o.addr())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			origins[round%3] = startOn(t, l, serve)
+		}
+	}()
+	var gets, posts atomic.Int64
+	sum := storms(ts.ListenAddr, 32, *storm, func(c *stormClient, k, i int) {
+		method, failed := "GET", &gets
+		body := ""
+		if (k+i)%2 == 1 {
+			method, failed, body = "POST", &posts, fmt.Sprint(k, " ", i)
+		}
+		if status, _ := c.do(method, "/", body); status != 200 {
+			failed.Add(1)
+		}
+		done.Add(1)
+	})
+	<-over
+	twice := 0
+	mu.Lock()
+	defer mu.Unlock()
+	for _, n := range served {
+		if n > 1 {
+			twice++
+		}
+	}
+	mayBe := len(notRetried.FindAllString(s.log.String(), -1))
+	if gets.Load() > 0 || twice > 0 || posts.Load() != int64(mayBe) {
+		t.Errorf("%d GETs failed, %d POSTs were served twice, %d failed, of which %d may have been served", gets.Load(), twice, posts.Load(), mayBe)
+	}
+	t.Logf("by status: %v; %d POSTs failed, of which a server may have acted on %d", sum, posts.Load(), mayBe)
+}
+
+const ok200 = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// TestStormWaiters: requests wait in the queue of a server that dies. All are answered.
+func TestStormWaiters(t *testing.T) {
+	n := min(*storm/100, 10_000)
+	hold := make(chan struct{})
+	o := start(t, func(c *conn) { c.head(); <-hold })
+	t.Cleanup(func() { close(hold) })
+	s := &setup{}
+	s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 1, n, time.Minute
+	ts := s.start(t, chert.EngineLoops, o.addr())
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		servertest.Eventually(t, "waiting requests", func() bool { return s.pool.Status()[0].Queue >= n/2 })
+		o.l.Close()
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, c := range o.conns {
+			c.Close()
+		}
+	}()
+	begin := time.Now()
+	sum := storms(ts.ListenAddr, n, n, func(c *stormClient, _, _ int) { c.do("GET", "/", "") })
+	<-dead
+	if sum[502]+sum[503] != n {
+		t.Errorf("of %d requests by status: %v", n, sum)
+	}
+	t.Logf("of %d requests by status: %v, in %v", n, sum, time.Since(begin))
+}
+
+// TestStormReload: a new configuration again and again, while tunnels are used.
+func TestStormReload(t *testing.T) {
+	tunnels := min(*storm/100, 1000)
+	o := start(t, func(c *conn) {
+		c.head()
+		c.put("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+		io.Copy(c, c.r)
+	})
+	s := &setup{}
+	var current atomic.Pointer[http.Handler]
+	first := s.handler(t, o.addr())
+	current.Store(&first)
+	ts := engines.Start(t, &chert.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) })})
+	var all []net.Conn
+	for range tunnels {
+		nc, err := net.Dial("tcp", ts.ListenAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		io.WriteString(nc, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
+		r := bufio.NewReader(nc)
+		if res, err := http.ReadResponse(r, nil); err != nil || res.StatusCode != 101 {
+			t.Fatal(res, err)
+		}
+		all = append(all, nc)
+	}
+	closed, reloads := 0, max(2, min(*storm/25_000, 30))
+	old := s.o.Upstream
+	for i := range reloads {
+		u, err := s.pool.Upstream(&s.up)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := s.o
+		options.Upstream = u
+		h, err := proxy.New(&options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := http.Handler(h)
+		current.Store(&next)
+		old.Close()
+		old = u
+		for _, nc := range all {
+			text := fmt.Sprintf("%08d", i)
+			io.WriteString(nc, text)
+			b := make([]byte, len(text))
+			if _, err := io.ReadFull(nc, b); err != nil || string(b) != text {
+				closed++
+			}
+		}
+	}
+	if closed > 0 {
+		t.Errorf("%d of %d tunnels were closed by %d reloads", closed, tunnels, reloads)
+	}
+	t.Logf("%d tunnels, %d reloads, %d closed", tunnels, reloads, closed)
+}
+
+// TestStormOverload: more requests than a server takes. Those that are not served are refused
+// at once, and the server always has as many as it may.
+func TestStormOverload(t *testing.T) {
+	const most = 8
+	rate := func(clients int) (served, refused int, took time.Duration) {
+		var now, peak atomic.Int64
+		o := start(t, func(c *conn) {
+			for {
+				if _, _, ok := c.request(); !ok {
+					return
+				}
+				peak.Store(max(peak.Load(), now.Add(1)))
+				time.Sleep(5 * time.Millisecond) // what a request costs the server
+				now.Add(-1)
+				c.put(ok200)
+			}
+		})
+		s := &setup{}
+		s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = most, 2*most, time.Second
+		ts := s.start(t, chert.EngineLoops, o.addr())
+		begin := time.Now()
+		sum := storms(ts.ListenAddr, clients, *storm/50, func(c *stormClient, _, _ int) { c.do("GET", "/", "") })
+		if sum[200]+sum[503] != *storm/50/clients*clients || peak.Load() > most {
+			t.Errorf("by status: %v; the server had %d at a time", sum, peak.Load())
+		}
+		return sum[200], sum[503], time.Since(begin)
+	}
+	for _, clients := range []int{most, 2 * most, 6 * most} {
+		served, refused, took := rate(clients)
+		t.Logf("%d clients for %d places: %d served, %d refused, %.0f served a second", clients, most, served, refused, float64(served)/took.Seconds())
+	}
+}
+
+// TestStormSlow: what toxiproxy does to a connection, at random: latency, pieces, an end after
+// some bytes, resets. A response is whole and right, or visibly not.
+func TestStormSlow(t *testing.T) {
+	text := strings.Repeat("0123456789abcdef", 4096)
+	o := start(t, func(c *conn) {
+		for {
+			r, _, ok := c.request()
+			if !ok {
+				return
+			}
+			size := len(r.URL.Path) * 1000 % len(text)
+			if len(r.URL.Path)%2 == 0 {
+				c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, text[:size]))
+			} else {
+				c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", max(size, 1), text[:max(size, 1)]))
+			}
+		}
+	})
+	toxic := start(t, func(c *conn) {
+		to, err := net.Dial("tcp", o.addr())
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		go func() {
+			io.Copy(to, c.r)
+			to.Close()
+		}()
+		left := rand.IntN(2_000_000)
+		b := make([]byte, 32<<10)
+		for {
+			n, err := to.Read(b[:1+rand.IntN(len(b))])
+			if n >= left {
+				c.Write(b[:left])
+				if rand.IntN(2) == 0 {
+					c.Conn.(*net.TCPConn).SetLinger(0)
+				}
+				return
+			}
+			left -= n
+			if rand.IntN(8) == 0 {
+				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // a slow network
+			}
+			if _, e := c.Write(b[:n]); e != nil || err != nil {
+				return
+			}
+		}
+	})
+	s := &setup{}
+	s.up.Health.Off = true
+	ts := s.start(t, chert.EngineLoops, toxic.addr())
+	var wrong atomic.Int64
+	sum := storms(ts.ListenAddr, 32, *storm/10, func(c *stormClient, k, i int) {
+		path := "/" + strings.Repeat("x", (k*31+i)%60)
+		size := len(path) * 1000 % len(text)
+		if status, got := c.do("GET", path, ""); status == 200 && got != text[:size] {
+			wrong.Add(1)
+		}
+	})
+	if wrong.Load() > 0 || sum[200] == 0 || sum[200]+sum[0]+sum[502] != *storm/10/32*32 {
+		t.Errorf("%d responses looked whole and were not; by status: %v", wrong.Load(), sum)
+	}
+	t.Logf("by status, 0 is cut off: %v", sum)
+}
