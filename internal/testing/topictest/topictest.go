@@ -50,6 +50,7 @@ type Instance struct {
 func (s *Setup) Start(t *testing.T, queue int) *Instance {
 	t.Helper()
 	i := &Instance{Store: s.Open(t, queue), Joined: make(chan bool, 1000), t: t}
+	t.Cleanup(func() { i.Close() }) // after the server, which may still have a request to begin with
 	h, err := eventstream.New(&eventstream.Options{OnOpen: func(stream *eventstream.Stream, r *http.Request) {
 		topic, err := i.Topic(strings.TrimPrefix(r.URL.Path, "/"))
 		if err != nil {
@@ -62,7 +63,6 @@ func (s *Setup) Start(t *testing.T, queue int) *Instance {
 		t.Fatal(err)
 	}
 	i.ts = engines.Start(t, &chert.Server{Handler: h})
-	t.Cleanup(func() { i.Close() })
 	return i
 }
 
