@@ -77,6 +77,7 @@ func (o *sink) connections(s *stats.Snapshot) {
 	o.gauge(busy, c.Active)
 	o.gauge(protocols, c.HTTP1, "http1")
 	o.gauge(protocols, c.HTTP2, "http2")
+	o.gauge(protocols, c.HTTP3, "http3")
 	o.gauge(protocols, c.WebSockets, "websocket")
 	o.gauge(protocols, c.EventStreams, "event_stream")
 }

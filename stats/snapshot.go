@@ -105,9 +105,9 @@ type Connections struct {
 	// Active is how many of Open have a request in progress, or have sent part of one; an
 	// estimate if a loop has more than 8192 connections.
 	Active int64
-	// By protocol: HTTP/1, HTTP/2, WebSocket connections, and event streams; the last
-	// two are also counted when they are streams of HTTP/2.
-	HTTP1, HTTP2, WebSockets, EventStreams int64
+	// By protocol: HTTP/1, HTTP/2, HTTP/3, WebSocket connections, and event streams; the last
+	// two are also counted when they are streams of HTTP/2 or HTTP/3.
+	HTTP1, HTTP2, HTTP3, WebSockets, EventStreams int64
 	// Hijacked counts connections that handlers have taken.
 	Hijacked uint64
 }
@@ -152,7 +152,7 @@ func (w *Way) UnmarshalText(b []byte) error {
 
 // Requests counts requests of one kind.
 type Requests struct {
-	// Protocol is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
+	// Protocol is "HTTP/1.0", "HTTP/1.1", "HTTP/2.0" or "HTTP/3.0".
 	Protocol string
 	// Class is the status code's first digit: 1 (a switch of protocols) to 5; 0 if no
 	// response was sent.

@@ -147,7 +147,7 @@ func fillConnections(sn *stats.Snapshot, all *tally.Counts, engine []*stream.Con
 		}
 	}
 	n.Open = n.Loops + n.Goroutines
-	n.HTTP1 = max(n.Open-n.HTTP2-all.Gauge(tally.TakenBegun, tally.TakenEnded), 0)
+	n.HTTP1 = max(n.Open-n.HTTP2-n.HTTP3-all.Gauge(tally.TakenBegun, tally.TakenEnded), 0)
 }
 
 // fillHandlers sets what runs, and what waits. On loops that are the pooled goroutines

@@ -110,6 +110,7 @@ func (c *Counts) Fill(s *stats.Snapshot) {
 	n := &s.Connections
 	n.Accepted, n.Closed, n.Hijacked = c.of[Accepted], c.of[Closed], c.of[Hijacked]
 	n.HTTP2 = c.Gauge(HTTP2Begun, HTTP2Ended)
+	n.HTTP3 = c.Gauge(HTTP3Begun, HTTP3Ended)
 	n.WebSockets = c.Gauge(WebSocketsBegun, WebSocketsEnded)
 	n.EventStreams = c.Gauge(EventStreamsBegun, EventStreamsEnded)
 	s.BytesRead, s.BytesWritten = c.of[BytesRead], c.of[BytesWritten]

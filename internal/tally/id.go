@@ -19,6 +19,8 @@ const (
 	// Pairs of which the difference is a gauge.
 	HTTP2Begun
 	HTTP2Ended
+	HTTP3Begun
+	HTTP3Ended
 	WebSocketsBegun
 	WebSocketsEnded
 	EventStreamsBegun
@@ -56,12 +58,13 @@ const (
 	HTTP10 Proto = iota
 	HTTP11
 	HTTP2
-	Protos  = 3
+	HTTP3
+	Protos  = 4
 	Classes = 6
 )
 
 // String returns the version as net/http writes it.
-func (p Proto) String() string { return [...]string{"HTTP/1.0", "HTTP/1.1", "HTTP/2.0"}[p] }
+func (p Proto) String() string { return [...]string{"HTTP/1.0", "HTTP/1.1", "HTTP/2.0", "HTTP/3.0"}[p] }
 
 // ClassOf returns the first digit of a status code; 0 for a code of which nothing was
 // sent, or that has no class.

@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
@@ -23,7 +24,7 @@ import (
 type request struct {
 	fields  http2.Fields
 	cost    int32 // of the block, if it does nothing
-	t       target
+	t       section.Target
 	handler direct.Handler
 	x       wire.Exchange
 	st      *stream
@@ -53,7 +54,7 @@ func (r *request) free() {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
 		r.over.Store(false)
-		r.t, r.place, r.file = target{}, conn.Here{}, direct.File{}
+		r.t, r.place, r.file = section.Target{}, conn.Here{}, direct.File{}
 	}
 	r.fields.Reset(keepFields)
 	requests.Put(r)
@@ -62,21 +63,21 @@ func (r *request) free() {
 // takesDirect reports whether a request goes the direct way: that needs one without a
 // body, which asks for nothing else than an answer. With MaxHandlers the plain way
 // knows how to wait.
-func (s *Session) takesDirect(r *request, t *target, end bool) bool {
+func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
 	dh, ok := s.UserHandler().(direct.Handler)
-	if !ok || !end || s.Slots != nil || t.expect || t.trailer || t.crumbs > 1 || len(t.path) == 0 || t.path[0] != '/' {
+	if !ok || !end || s.Slots != nil || t.Expect || t.Trailer || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
 		return false
 	}
 	peer := s.Link.Peer()
 	req := wire.Request{
-		Method: bridge.MethodOf(t.method), Target: t.path, Host: t.authority,
+		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
 		Local: s, Forwards: s.forwards(),
 	}
 	if len(req.Host) == 0 {
-		req.Host = t.host
+		req.Host = t.Host
 	}
-	if !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, t.path) {
+	if !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, t.Path) {
 		return false
 	}
 	if s.loops && s.Link.OnLoop() {

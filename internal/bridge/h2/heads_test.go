@@ -133,7 +133,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			}
 			if tt.name == "fields" { // and few blocks are made for those who wait
 				for _, st := range s.wanting {
-					if st.writing.block == nil { // it waits with its block, in commit
+					if st.writing.Taken() { // it waits with its block, in commit
 						waiting += size
 					}
 				}

@@ -2,11 +2,10 @@ package h2
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -36,14 +35,14 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
-		head := isHEAD(&r.fields)
+		head := section.IsHEAD(&r.fields)
 		r.free()
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, head, end)
 		return nil, nil
 	}
-	var t target
-	if r.fields.Malformed || !t.parse(&r.fields) || end && t.length > 0 ||
-		len(t.protocol) > 0 && !s.cfg.ExtendedConnect {
+	var t section.Target
+	if r.fields.Malformed || !t.Parse(&r.fields) || end && t.Length > 0 ||
+		len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.unanswered(http.StatusBadRequest)
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
@@ -71,7 +70,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	} else {
 		st.Note("")
 	}
-	if quick && !end && !t.expect && len(t.protocol) == 0 && s.Link.OnLoop() {
+	if quick && !end && !t.Expect && len(t.Protocol) == 0 && s.Link.OnLoop() {
 		st.become(stateDeferred)
 		s.deferred = append(s.deferred, st)
 		return nil, nil
@@ -80,7 +79,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 }
 
 // open makes a stream, of a request with size bytes of fields; nil if there are too many.
-func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
+func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams || s.tooManyLocked(size) {
@@ -89,14 +88,14 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	st := s.newStreamLocked()
 	st.fields = size
 	s.fields += size
-	st.s, st.id, st.length, st.remoteClosed = s, id, t.length, end
+	st.s, st.id, st.length, st.remoteClosed = s, id, t.Length, end
 	st.Time.Since = s.Link.Now()
 	st.cond.L = &s.mu
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	if st.priority = http2.DefaultPriority; len(t.priority) > 0 || s.order.earlyAt != 0 {
-		st.priority = s.priorityOfLocked(id, t.priority)
+	if st.priority = http2.DefaultPriority; len(t.Priority) > 0 || s.order.earlyAt != 0 {
+		st.priority = s.priorityOfLocked(id, t.Priority)
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams.add(st)
@@ -141,16 +140,6 @@ func (s *Session) malformed(id uint32) error {
 	return errMalformed
 }
 
-// isHEAD reports whether a request, of which not all fields may be there, has the method HEAD.
-func isHEAD(f *http2.Fields) bool {
-	for i := range f.List {
-		if h := &f.List[i]; h.ID == http2.IDMethod {
-			return string(f.Get(h.Value)) == http.MethodHead
-		}
-	}
-	return false
-}
-
 // answer refuses a request without a handler. head: its method is HEAD, so there is no
 // content (RFC 9110 section 9.3.2). end: it has no body.
 func (s *Session) answer(id uint32, status int, head, end bool) {
@@ -192,124 +181,26 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 
 // makeRequest makes the exchange of a request that is not for the direct way. All its
 // strings are parts of one.
-func (st *stream) makeRequest(scratch *request, t *target) error {
+func (st *stream) makeRequest(scratch *request, t *section.Target) error {
 	f := &scratch.fields
 	st.Init(&st.s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
-	canonicalNames(f)
-	str := string(f.Bytes)
-	part := func(at http2.Span) string { return str[at.Start:at.End] }
-	r := &st.Req
-	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
-	r.Method = bridge.MethodOf(part(t.at.method))
-	st.IsHEAD = r.Method == http.MethodHead
-	if r.Host = part(t.at.authority); r.Host == "" {
-		r.Host = part(t.at.host)
+	if !section.Fill(&st.Exchange, f, t, st.values[:0], st.s.cfg.List.Fields) {
+		return errMalformed
 	}
-	r.URL = &st.URL
-	if r.Method == http.MethodConnect && len(t.protocol) == 0 {
-		r.RequestURI = r.Host
-		st.URL.Host = r.Host
-	} else {
-		r.RequestURI = part(t.at.path)
-		if !bridge.PlainTarget(r.URL, r.RequestURI) {
-			u, err := url.ParseRequestURI(r.RequestURI)
-			if err != nil {
-				return errMalformed
-			}
-			*r.URL = *u
-		}
-	}
-	if string(t.scheme) != "https" {
-		r.TLS = nil
-	}
-	st.buildHeader(f, str, t)
 	st.initBody(t)
 	return nil
 }
 
-// canonicalNames writes the names that are not in the static table as net/http has
-// them.
-func canonicalNames(f *http2.Fields) {
-	for i := range f.List {
-		if f.List[i].ID != 0 {
-			continue
-		}
-		upper := true
-		name := f.Get(f.List[i].Name)
-		for j, c := range name {
-			if upper && 'a' <= c && c <= 'z' {
-				name[j] = c - ('a' - 'A')
-			}
-			upper = c == '-'
-		}
-	}
-}
-
-func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
-	r := &st.Req
-	values := st.values[:0]
-	r.Header = make(http.Header, max(len(f.List)-4, 0))
-	for i := range f.List {
-		h := &f.List[i]
-		key := h.ID.Canonical()
-		switch h.ID {
-		case 0:
-			key = str[h.Name.Start:h.Name.End]
-		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
-			continue
-		case http2.IDProtocol:
-			key = ":protocol" // as net/http has it
-		case http2.IDCookie:
-			if t.crumbs > 1 {
-				continue
-			}
-		case http2.IDExpect:
-			if t.expect {
-				continue
-			}
-		}
-		value := str[h.Value.Start:h.Value.End]
-		if have, ok := r.Header[key]; ok {
-			r.Header[key] = append(have, value)
-			continue
-		}
-		// The earlier fields keep the array that was too small.
-		n := len(values)
-		if n == cap(values) {
-			values, n = make([]string, 0, len(f.List)-i), 0
-		}
-		values = append(values, value)
-		r.Header[key] = values[n : n+1 : n+1]
-	}
-	if t.crumbs > 1 {
-		// RFC 9113 section 8.2.3: joined once.
-		var b strings.Builder
-		b.Grow(t.cookieSize)
-		for i := range f.List {
-			if h := &f.List[i]; h.ID == http2.IDCookie {
-				if b.Len() > 0 {
-					b.WriteString("; ")
-				}
-				b.WriteString(str[h.Value.Start:h.Value.End])
-			}
-		}
-		r.Header["Cookie"] = []string{b.String()}
-	}
-	if t.trailer {
-		bridge.AnnounceTrailers(&st.Req, st.s.cfg.List.Fields)
-	}
-}
-
 // initBody sets the request's body.
-func (st *stream) initBody(t *target) {
+func (st *stream) initBody(t *section.Target) {
 	if st.remoteClosed {
 		st.SetBody(nil, false, false, false)
 		return
 	}
-	st.Req.ContentLength = t.length
-	st.awaits = t.expect
-	st.SetBody(new(bridge.Body), true, true, t.expect) // as with net/http, a read that has timed out is not tried again
+	st.Req.ContentLength = t.Length
+	st.awaits = t.Expect
+	st.SetBody(new(bridge.Body), true, true, t.Expect) // as with net/http, a read that has timed out is not tried again
 }
 
 // onTrailers is a header block on a stream that has begun.
@@ -355,21 +246,9 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	if s.tooManyLocked(f.Size()) {
 		return nil, errTrailers
 	}
-	var trailer http.Header
-	canonicalNames(f)
-	for i := range f.List {
-		h := &f.List[i]
-		name := h.ID.Canonical()
-		if h.ID == 0 {
-			name = string(f.Get(h.Name))
-		}
-		if !bridge.TrailerAllowed(name) { // pseudo-fields have no name
-			return nil, errTrailer
-		}
-		if trailer == nil {
-			trailer = make(http.Header)
-		}
-		trailer[name] = append(trailer[name], string(f.Get(h.Value)))
+	trailer, ok := section.Trailer(f)
+	if !ok {
+		return nil, errTrailer
 	}
 	st.trailer = trailer
 	st.fields += f.Size()

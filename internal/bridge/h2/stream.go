@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
@@ -30,8 +31,8 @@ type stream struct {
 	id      uint32
 	status  int32 // of the answer, once its head is out; of a direct one, or one without a handler
 	place   conn.Here
-	tunnel  *tunnel  // nil unless the stream was taken over; set with s.mu held
-	writing *writing // nil before anything of the answer was written, and after it
+	tunnel  *tunnel          // nil unless the stream was taken over; set with s.mu held
+	writing *section.Writing // nil before anything of the answer was written, and after it
 
 	// The owner's, and the handler's goroutine's before it returns.
 	next      conn.Next

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 )
@@ -113,7 +114,7 @@ func TestResetWhileDeferred(t *testing.T) {
 	t.Parallel()
 	s, l := fed(nil)
 	for id := uint32(101); id < 121; id += 2 {
-		st := s.open(id, &target{length: -1}, false, 0)
+		st := s.open(id, &section.Target{Length: -1}, false, 0)
 		st.become(stateDeferred)
 		s.deferred = append(s.deferred, st)
 		s.lastID = id

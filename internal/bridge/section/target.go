@@ -1,4 +1,4 @@
-package h2
+package section
 
 import (
 	"bytes"
@@ -8,24 +8,27 @@ import (
 	"github.com/chert-http/chert/internal/view"
 )
 
-// This file judges the fields that say what a request is for (RFC 9113 section 8.3).
+// This file judges the fields that say what a request is for (RFC 9113 section 8.3, RFC 9114
+// section 4.3.1).
 
-// target is what the pseudo-fields and the fields that concern the request as a whole
-// say.
-type target struct {
-	method, scheme, authority, path, host, protocol []byte
-	at                                              struct{ method, authority, path, host http2.Span }
-	seen                                            uint8 // pseudo-fields, by their NameID
-	hasHost                                         bool
-	length                                          int64 // -1 for none
-	crumbs, cookieSize                              int
-	trailer, expect                                 bool
-	priority                                        []byte
+// Target is what the pseudo-fields and the fields that concern the request as a whole
+// say. Its bytes are those of the Fields.
+type Target struct {
+	Method, Scheme, Authority, Path, Host, Protocol []byte
+	Length                                          int64 // -1 for none
+	Crumbs                                          int   // Cookie fields
+	Trailer, Expect                                 bool  // announced; 100 (Continue)
+	Priority                                        []byte
+
+	at         struct{ method, authority, path, host http2.Span }
+	seen       uint8 // pseudo-fields, by their NameID
+	hasHost    bool
+	cookieSize int
 }
 
-// parse judges f and takes out what is not an ordinary field.
-func (t *target) parse(f *http2.Fields) bool {
-	t.length = -1
+// Parse judges f, and reports whether it is a request's.
+func (t *Target) Parse(f *http2.Fields) bool {
+	t.Length = -1
 	regular := false
 	for i := range f.List {
 		h := &f.List[i]
@@ -38,15 +41,15 @@ func (t *target) parse(f *http2.Fields) bool {
 			t.seen |= 1 << (h.ID - 1)
 			switch h.ID {
 			case http2.IDMethod:
-				t.method, t.at.method = v, h.Value
+				t.Method, t.at.method = v, h.Value
 			case http2.IDScheme:
-				t.scheme = v
+				t.Scheme = v
 			case http2.IDAuthority:
-				t.authority, t.at.authority = v, h.Value
+				t.Authority, t.at.authority = v, h.Value
 			case http2.IDPath:
-				t.path, t.at.path = v, h.Value
+				t.Path, t.at.path = v, h.Value
 			case http2.IDProtocol:
-				t.protocol = v
+				t.Protocol = v
 			}
 			continue
 		}
@@ -59,32 +62,32 @@ func (t *target) parse(f *http2.Fields) bool {
 }
 
 // field judges an ordinary field.
-func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
+func (t *Target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
 	switch h.ID {
 	case http2.IDHost:
 		if t.hasHost {
 			return false
 		}
-		t.host, t.at.host, t.hasHost = v, h.Value, true
+		t.Host, t.at.host, t.hasHost = v, h.Value, true
 	case http2.IDContentLength:
 		n, ok := parseLength(v)
-		if !ok || t.length >= 0 {
+		if !ok || t.Length >= 0 {
 			return false
 		}
-		t.length = n
+		t.Length = n
 	case http2.IDCookie:
-		t.crumbs++
+		t.Crumbs++
 		t.cookieSize += len(v) + 2
 	case http2.IDExpect:
-		t.expect = t.expect || bytes.EqualFold(v, []byte("100-continue"))
+		t.Expect = t.Expect || bytes.EqualFold(v, []byte("100-continue"))
 	case 0:
 		switch name := f.Get(h.Name); string(name) {
 		case "te":
 			return string(v) == "trailers" // RFC 9113 section 8.2.2
 		case "trailer":
-			t.trailer = true
+			t.Trailer = true
 		case "priority":
-			t.priority = v
+			t.Priority = v
 		}
 	}
 	return true
@@ -104,35 +107,35 @@ func parseLength(v []byte) (n int64, ok bool) {
 }
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
-func (t *target) valid() bool {
-	if string(t.method) != http.MethodGet && !http2.ValidName(view.String(t.method)) {
+func (t *Target) valid() bool {
+	if string(t.Method) != http.MethodGet && !http2.ValidName(view.String(t.Method)) {
 		return false
 	}
 	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
-	if t.hasHost && (len(t.host) == 0 || !plainHost(t.host)) || len(t.authority) > 0 && !plainHost(t.authority) {
+	if t.hasHost && (len(t.Host) == 0 || !plainHost(t.Host)) || len(t.Authority) > 0 && !plainHost(t.Authority) {
 		return false
 	}
-	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
+	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.Host, t.Authority) {
 		return false // others may go by either
 	}
-	connect := string(t.method) == http.MethodConnect
+	connect := string(t.Method) == http.MethodConnect
 	if has(http2.IDProtocol) {
 		// RFC 8441 section 4. What follows is no content.
-		if !connect || len(t.protocol) == 0 || t.length >= 0 {
+		if !connect || len(t.Protocol) == 0 || t.Length >= 0 {
 			return false
 		}
 	} else if connect {
-		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
+		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.Authority) > 0
 	}
-	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
+	if s := string(t.Scheme); s != "http" && s != "https" || len(t.Path) == 0 {
 		return false
 	}
 	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
 	// refuse, as ServeMux does.
-	if t.path[0] != '/' && string(t.path) != "*" {
+	if t.Path[0] != '/' && string(t.Path) != "*" {
 		return false
 	}
-	for _, b := range t.path {
+	for _, b := range t.Path {
 		if b == ' ' || b == '\t' || b == '#' {
 			return false
 		}
