@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -148,7 +149,7 @@ func (st *stream) note(status int, k string, vv []string) bool {
 		w.Length = n
 		// RFC 9110 sections 8.6 and 15.4.5.
 		if w.noLength = true; bridge.BodyAllowed(status) {
-			w.block = http2.AppendInt(w.block, http2.IDContentLength, n)
+			w.block = http2.AppendInt(w.block, pack.IDContentLength, n)
 		}
 		return false
 	case "Content-Type":
@@ -180,7 +181,7 @@ func (st *stream) note(status int, k string, vv []string) bool {
 // there are keys with http.TrailerPrefix, which are not.
 func sortedKeys(keys []string, h http.Header) (_ []string, prefixed bool) {
 	for k := range h {
-		if http2.ValidName(k) {
+		if pack.ValidName(k) {
 			keys = append(keys, k)
 		} else {
 			prefixed = prefixed || strings.HasPrefix(k, http.TrailerPrefix)
@@ -198,7 +199,7 @@ func (st *stream) Complete(p []byte) error {
 	allowed := bridge.BodyAllowed(w.Status)
 	if st.Res.Done && !w.noLength && allowed && (len(p) > 0 || !st.IsHEAD) {
 		w.Length = int64(len(p))
-		w.block = http2.AppendInt(w.block, http2.IDContentLength, w.Length)
+		w.block = http2.AppendInt(w.block, pack.IDContentLength, w.Length)
 	}
 	if !w.hasType && !w.coded && allowed && len(p) > 0 {
 		w.block = http2.AppendType(w.block, bridge.ContentType(p))
@@ -230,7 +231,7 @@ func appendDate(b []byte, now int64) []byte {
 	value := bridge.DateValue(now)
 	d := lastDate.Load()
 	if d == nil || d.value != value {
-		d = &dateBlock{value, http2.AppendKnown(nil, http2.IDDate, value)}
+		d = &dateBlock{value, http2.AppendKnown(nil, pack.IDDate, value)}
 		lastDate.Store(d)
 	}
 	return append(b, d.block...)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
@@ -95,7 +97,7 @@ func (s *Session) open(id uint32, t *target, end bool, size int) *stream {
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	if st.priority = http2.DefaultPriority; len(t.priority) > 0 || s.order.earlyAt != 0 {
+	if st.priority = priority.Default; len(t.priority) > 0 || s.order.earlyAt != 0 {
 		st.priority = s.priorityOfLocked(id, t.priority)
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
@@ -134,7 +136,7 @@ func (s *Session) unanswered(status int) {
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
 	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
-	block = http2.AppendInt(block, http2.IDContentLength, 0)
+	block = http2.AppendInt(block, pack.IDContentLength, 0)
 	s.mu.Lock()
 	s.putBlockLocked(&stream{id: id}, block, false)
 	s.mu.Unlock()
@@ -142,9 +144,9 @@ func (s *Session) malformed(id uint32) error {
 }
 
 // isHEAD reports whether a request, of which not all fields may be there, has the method HEAD.
-func isHEAD(f *http2.Fields) bool {
+func isHEAD(f *pack.Fields) bool {
 	for i := range f.List {
-		if h := &f.List[i]; h.ID == http2.IDMethod {
+		if h := &f.List[i]; h.ID == pack.IDMethod {
 			return string(f.Get(h.Value)) == http.MethodHead
 		}
 	}
@@ -167,13 +169,13 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
 	}
 	if head || s.allowLocked(st, len(text)) == len(text) {
-		block = http2.AppendKnown(block, http2.IDContentType, mediaType)
-		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), head)
+		block = http2.AppendKnown(block, pack.IDContentType, mediaType)
+		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, int64(len(text))), head)
 		if !head {
 			s.putDataLocked(st, text, nil, len(text), true)
 		}
 	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
-		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
+		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, 0), true)
 	}
 	switch {
 	case end:
@@ -198,7 +200,7 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 	st.Shared, st.Proto = true, tally.HTTP2
 	canonicalNames(f)
 	str := string(f.Bytes)
-	part := func(at http2.Span) string { return str[at.Start:at.End] }
+	part := func(at pack.Span) string { return str[at.Start:at.End] }
 	r := &st.Req
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
 	r.Method = bridge.MethodOf(part(t.at.method))
@@ -230,7 +232,7 @@ func (st *stream) makeRequest(scratch *request, t *target) error {
 
 // canonicalNames writes the names that are not in the static table as net/http has
 // them.
-func canonicalNames(f *http2.Fields) {
+func canonicalNames(f *pack.Fields) {
 	for i := range f.List {
 		if f.List[i].ID != 0 {
 			continue
@@ -246,7 +248,7 @@ func canonicalNames(f *http2.Fields) {
 	}
 }
 
-func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
+func (st *stream) buildHeader(f *pack.Fields, str string, t *target) {
 	r := &st.Req
 	values := st.values[:0]
 	r.Header = make(http.Header, max(len(f.List)-4, 0))
@@ -256,15 +258,15 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		switch h.ID {
 		case 0:
 			key = str[h.Name.Start:h.Name.End]
-		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
+		case pack.IDHost, pack.IDAuthority, pack.IDMethod, pack.IDPath, pack.IDScheme:
 			continue
-		case http2.IDProtocol:
+		case pack.IDProtocol:
 			key = ":protocol" // as net/http has it
-		case http2.IDCookie:
+		case pack.IDCookie:
 			if t.crumbs > 1 {
 				continue
 			}
-		case http2.IDExpect:
+		case pack.IDExpect:
 			if t.expect {
 				continue
 			}
@@ -287,7 +289,7 @@ func (st *stream) buildHeader(f *http2.Fields, str string, t *target) {
 		var b strings.Builder
 		b.Grow(t.cookieSize)
 		for i := range f.List {
-			if h := &f.List[i]; h.ID == http2.IDCookie {
+			if h := &f.List[i]; h.ID == pack.IDCookie {
 				if b.Len() > 0 {
 					b.WriteString("; ")
 				}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"net/http"
 
-	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -14,7 +14,7 @@ import (
 // say.
 type target struct {
 	method, scheme, authority, path, host, protocol []byte
-	at                                              struct{ method, authority, path, host http2.Span }
+	at                                              struct{ method, authority, path, host pack.Span }
 	seen                                            uint8 // pseudo-fields, by their NameID
 	hasHost                                         bool
 	length                                          int64 // -1 for none
@@ -24,28 +24,28 @@ type target struct {
 }
 
 // parse judges f and takes out what is not an ordinary field.
-func (t *target) parse(f *http2.Fields) bool {
+func (t *target) parse(f *pack.Fields) bool {
 	t.length = -1
 	regular := false
 	for i := range f.List {
 		h := &f.List[i]
 		v := f.Get(h.Value)
-		if h.ID != 0 && h.ID <= http2.IDStatus {
+		if h.ID != 0 && h.ID <= pack.IDStatus {
 			// RFC 9113 section 8.3: before all others, and each once.
-			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == http2.IDStatus {
+			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == pack.IDStatus {
 				return false
 			}
 			t.seen |= 1 << (h.ID - 1)
 			switch h.ID {
-			case http2.IDMethod:
+			case pack.IDMethod:
 				t.method, t.at.method = v, h.Value
-			case http2.IDScheme:
+			case pack.IDScheme:
 				t.scheme = v
-			case http2.IDAuthority:
+			case pack.IDAuthority:
 				t.authority, t.at.authority = v, h.Value
-			case http2.IDPath:
+			case pack.IDPath:
 				t.path, t.at.path = v, h.Value
-			case http2.IDProtocol:
+			case pack.IDProtocol:
 				t.protocol = v
 			}
 			continue
@@ -59,23 +59,23 @@ func (t *target) parse(f *http2.Fields) bool {
 }
 
 // field judges an ordinary field.
-func (t *target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
+func (t *target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
 	switch h.ID {
-	case http2.IDHost:
+	case pack.IDHost:
 		if t.hasHost {
 			return false
 		}
 		t.host, t.at.host, t.hasHost = v, h.Value, true
-	case http2.IDContentLength:
+	case pack.IDContentLength:
 		n, ok := parseLength(v)
 		if !ok || t.length >= 0 {
 			return false
 		}
 		t.length = n
-	case http2.IDCookie:
+	case pack.IDCookie:
 		t.crumbs++
 		t.cookieSize += len(v) + 2
-	case http2.IDExpect:
+	case pack.IDExpect:
 		t.expect = t.expect || bytes.EqualFold(v, []byte("100-continue"))
 	case 0:
 		switch name := f.Get(h.Name); string(name) {
@@ -105,24 +105,24 @@ func parseLength(v []byte) (n int64, ok bool) {
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
 func (t *target) valid() bool {
-	if string(t.method) != http.MethodGet && !http2.ValidName(view.String(t.method)) {
+	if string(t.method) != http.MethodGet && !pack.ValidName(view.String(t.method)) {
 		return false
 	}
-	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
+	has := func(id pack.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
 	if t.hasHost && (len(t.host) == 0 || !plainHost(t.host)) || len(t.authority) > 0 && !plainHost(t.authority) {
 		return false
 	}
-	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
+	if t.hasHost && has(pack.IDAuthority) && !bytes.EqualFold(t.host, t.authority) {
 		return false // others may go by either
 	}
 	connect := string(t.method) == http.MethodConnect
-	if has(http2.IDProtocol) {
+	if has(pack.IDProtocol) {
 		// RFC 8441 section 4. What follows is no content.
 		if !connect || len(t.protocol) == 0 || t.length >= 0 {
 			return false
 		}
 	} else if connect {
-		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.authority) > 0
+		return !has(pack.IDScheme) && !has(pack.IDPath) && len(t.authority) > 0
 	}
 	if s := string(t.scheme); s != "http" && s != "https" || len(t.path) == 0 {
 		return false
