@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/bridge/h2"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 )
 
 // protocols is what the server speaks, as net/http has it: Protocols, or HTTP/1 and
@@ -39,7 +40,7 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 	headBytes, fields := cfg.Head.Get()
 	c := &h2.Config{
 		Config:       &cfg.Config,
-		List:         http2.ListLimits{Bytes: headBytes, Fields: fields},
+		List:         pack.Limits{Bytes: headBytes, Fields: fields},
 		MaxStreams:   inRange(of.MaxConcurrentStreams, 1, math.MaxInt32, h2.DefaultMaxStreams),
 		TableSize:    uint32(inRange(of.MaxDecoderHeaderTableSize, 1, 4<<20-1, h2.DefaultTableSize)),
 		FrameSize:    uint32(inRange(of.MaxReadFrameSize, http2.MinFrameSize, http2.MaxFrameSize, h2.DefaultFrameSize)),

@@ -51,7 +51,11 @@ var policy = []rule{
 
 	// The codecs: bytes in, values out. Callers supply the buffers.
 	{pkg: "internal/http1"},
-	{pkg: "internal/http2"},
+	{pkg: "internal/priority"},
+	// What HPACK and QPACK have in common.
+	{pkg: "internal/pack"},
+	{pkg: "internal/http2", may: "internal/pack internal/priority"},
+	{pkg: "internal/http3", may: "internal/pack internal/priority"},
 	// What a gateway makes of a parsed head before it sends it on.
 	{pkg: "internal/wsframe"},
 	{pkg: "internal/proxyproto"},
@@ -84,8 +88,8 @@ var policy = []rule{
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
 	{pkg: "internal/outbound", may: "direct internal/sys internal/poll internal/buf internal/loop internal/conn internal/http1 internal/forward internal/reason internal/retry internal/origin"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view internal/buf internal/forward internal/reason internal/outbound"},
-	{pkg: "internal/bridge/section", may: "internal/http2 internal/bridge internal/tally internal/view"},
-	{pkg: "internal/bridge/h2", may: "internal/bridge/section direct direct/wire internal/http2 internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched internal/http1 internal/forward internal/reason internal/outbound"},
+	{pkg: "internal/bridge/section", may: "internal/pack internal/bridge internal/tally internal/view"},
+	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/pack internal/priority internal/bridge/section internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched internal/http1 internal/forward internal/reason internal/outbound"},
 
 	// What a server knows of itself.
 	{pkg: "internal/observe", may: "direct/wire internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream " +
@@ -99,7 +103,7 @@ var policy = []rule{
 	{pkg: "internal/testhook", may: "internal/sched internal/conn internal/poll"},
 
 	// The root wires the parts together.
-	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
+	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/pack internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
 		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// These run on a stock net/http server too, so they must not depend on the

@@ -8,10 +8,11 @@
 // # Header blocks
 //
 // Decoder keeps the dynamic table as bytes in one slice and a ring of offsets; no
-// string is made, and no map kept. A block is decoded whole, into a Fields that the
-// caller reuses. What was found about a name (which of the static table it is) and
-// about a value (whether a message may have it) is kept with the table's entry, so
-// that a field which is sent again by index is neither looked up nor checked again.
+// string is made, and no map kept. A block is decoded whole, into a pack.Fields that the
+// caller reuses; what HPACK shares with QPACK is in that package. What was found about a
+// name (which of the static table it is) and about a value (whether a message may have it)
+// is kept with the table's entry, so that a field which is sent again by index is neither
+// looked up nor checked again.
 //
 // The encoder has no dynamic table. So a block may be encoded by any goroutine, in
 // any order, ahead of time, and cut; see ADR 37 for what that costs.

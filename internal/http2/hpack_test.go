@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/chert-http/chert/internal/pack"
 )
 
-var roomy = ListLimits{Fields: 1 << 20, Bytes: 1 << 30}
+var roomy = pack.Limits{Fields: 1 << 20, Bytes: 1 << 30}
 
-// text is what f has, as "name: value" lines.
-func (f *Fields) text0() []string {
+// lines is what f has, as "name: value" lines.
+func lines(f *pack.Fields) []string {
 	var out []string
 	for _, h := range f.List {
 		name := string(f.Get(h.Name))
@@ -88,12 +90,12 @@ func TestExamples(t *testing.T) {
 	} {
 		d := newDecoder()
 		d.SetLimit(test.limit)
-		var f Fields
+		var f pack.Fields
 		for i, s := range test.steps {
 			if err := d.Decode(unhex(s.block), &f, roomy); err != nil {
 				t.Fatalf("%s.%d: %v", test.name, i+1, err)
 			}
-			if got := f.text0(); !slices.Equal(got, s.want) || f.Malformed || f.TooLarge {
+			if got := lines(&f); !slices.Equal(got, s.want) || f.Malformed || f.TooLarge {
 				t.Errorf("%s.%d: %q, want %q", test.name, i+1, got, s.want)
 			}
 			if d.table.size != s.size {
@@ -112,25 +114,25 @@ func TestDecodeRefuses(t *testing.T) {
 		{"index 0", "80", errIndex},
 		{"index beyond both tables", "be", errIndex},
 		{"name beyond both tables", "7e0161", errIndex},
-		{"index without its rest", "ff", errBlockShort},
-		{"integer too large", "ffffffffffffff0f", errInteger},
-		{"integer of zeros without end", "ff8080808080808080", errInteger},
-		{"no value", "40016100"[:6], errBlockShort},
-		{"value cut", "4001610561", errBlockShort},
-		{"name cut", "400561", errBlockShort},
-		{"nothing after a literal", "40", errBlockShort},
+		{"index without its rest", "ff", pack.ErrShort},
+		{"integer too large", "ffffffffffffffffff7f", pack.ErrInteger},
+		{"integer of zeros without end", "ff80808080808080808080", pack.ErrInteger},
+		{"no value", "40016100"[:6], pack.ErrShort},
+		{"value cut", "4001610561", pack.ErrShort},
+		{"name cut", "400561", pack.ErrShort},
+		{"nothing after a literal", "40", pack.ErrShort},
 		{"table too large", "3fe21f", errUpdate},
 		{"update after a field", "8220", errUpdate},
-		{"Huffman padding of zeros", "4001618100", errHuffman},
-		{"Huffman padding of 8 bits", "400161821fff", errHuffman},
-		{"Huffman EOS", "40016184ffffffff", errHuffman},
+		{"Huffman padding of zeros", "4001618100", pack.ErrHuffman},
+		{"Huffman padding of 8 bits", "400161821fff", pack.ErrHuffman},
+		{"Huffman EOS", "40016184ffffffff", pack.ErrHuffman},
 	} {
-		err := newDecoder().Decode(unhex(test.block), new(Fields), roomy)
+		err := newDecoder().Decode(unhex(test.block), new(pack.Fields), roomy)
 		if err != test.want {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
 		// x/net reads longer integers, and updates wherever the table is empty.
-		if _, xerr := hpack.NewDecoder(4096, nil).DecodeFull(unhex(test.block)); xerr == nil && test.want != errInteger && test.name != "update after a field" {
+		if _, xerr := hpack.NewDecoder(4096, nil).DecodeFull(unhex(test.block)); xerr == nil && test.want != pack.ErrInteger && test.name != "update after a field" {
 			t.Errorf("%s: x/net takes it", test.name)
 		}
 	}
@@ -150,9 +152,9 @@ func TestDecodeAccepts(t *testing.T) {
 		if test.name == "an index with a rest of 0" {
 			continue // 63: nothing there in an empty table
 		}
-		var f Fields
-		if err := newDecoder().Decode(unhex(test.block), &f, roomy); err != nil || strings.Join(f.text0(), "|") != test.want {
-			t.Errorf("%s: %q, %v", test.name, f.text0(), err)
+		var f pack.Fields
+		if err := newDecoder().Decode(unhex(test.block), &f, roomy); err != nil || strings.Join(lines(&f), "|") != test.want {
+			t.Errorf("%s: %q, %v", test.name, lines(&f), err)
 		}
 	}
 }
@@ -165,13 +167,13 @@ func TestDecodeSpace(t *testing.T) {
 		{" b", "b"}, {"b ", "b"}, {"\t b c \t", "b c"}, {" ", ""}, {" \t ", ""}, {"", ""}, {"b", "b"},
 	} {
 		d := newDecoder()
-		var f Fields
+		var f pack.Fields
 		block := append([]byte("\x40\x01a"), byte(len(test.value)))
 		for _, block := range [][]byte{append(block, test.value...), {0xbe}} {
 			if err := d.Decode(block, &f, roomy); err != nil || f.Malformed || len(f.List) != 1 || string(f.Get(f.List[0].Value)) != test.want {
 				t.Errorf("%q: %v, %+v %q", test.value, err, f.List, f.Bytes)
 			}
-			if want := 1 + len(test.value) + fieldCost; f.Size() != want || d.table.size != uint32(want) {
+			if want := 1 + len(test.value) + pack.FieldCost; f.Size() != want || d.table.size != uint32(want) {
 				t.Errorf("%q counts %d, and %d in the table, want %d", test.value, f.Size(), d.table.size, want)
 			}
 		}
@@ -182,7 +184,7 @@ func TestDecodeSpace(t *testing.T) {
 // connection; one that is either is.
 func TestDecodeStops(t *testing.T) {
 	t.Parallel()
-	lim := ListLimits{Fields: 10, Bytes: 1000}
+	lim := pack.Limits{Fields: 10, Bytes: 1000}
 	for _, test := range []struct {
 		name, block string
 		ends        bool
@@ -194,7 +196,7 @@ func TestDecodeStops(t *testing.T) {
 		{"malformed by reference", "\x40\x00\x00" + strings.Repeat("\xbe", 11), true},
 	} {
 		d := newDecoder()
-		var f Fields
+		var f pack.Fields
 		err := d.Decode([]byte(test.block), &f, lim)
 		if e, ok := err.(*ConnError); ok != test.ends || ok && e.Code != EnhanceYourCalm {
 			t.Errorf("%s: %v", test.name, err)
@@ -248,15 +250,15 @@ func TestDecodeMalformed(t *testing.T) {
 	} {
 		for _, huffman := range []bool{false, true} {
 			block := []byte{0x40}
-			if huffman {
-				block = appendHuffman(appendInteger(block, 0x80, 7, uint(huffmanLen(test.name))), test.name)
-				block = appendHuffman(appendInteger(block, 0x80, 7, uint(huffmanLen(test.value))), test.value)
-			} else {
-				block = append(appendInteger(block, 0, 7, uint(len(test.name))), test.name...)
-				block = append(appendInteger(block, 0, 7, uint(len(test.value))), test.value...)
+			for _, s := range []string{test.name, test.value} {
+				if huffman {
+					block = pack.AppendHuffman(pack.AppendInteger(block, 0x80, 7, uint(pack.HuffmanLen(s))), s)
+				} else {
+					block = append(pack.AppendInteger(block, 0, 7, uint(len(s))), s...)
+				}
 			}
 			d := newDecoder()
-			var f Fields
+			var f pack.Fields
 			if err := d.Decode(block, &f, roomy); err != nil || f.Malformed != test.bad {
 				t.Errorf("%q %q: %v, %v", test.name, test.value, f.Malformed, err)
 			}
@@ -275,15 +277,15 @@ func TestDecodeMalformed(t *testing.T) {
 func TestDecodeLimits(t *testing.T) {
 	t.Parallel()
 	d := newDecoder()
-	var f Fields
+	var f pack.Fields
 	block := []byte{0x82, 0x40, 1, 'a', 1, 'b'}
 	block = append(block, bytes.Repeat([]byte{0xbe}, 100)...)
 	block = append(block, 0x40, 1, 'c', 1, 'd')
-	if err := d.Decode(block, &f, ListLimits{Fields: 10, Bytes: 1 << 20}); err != nil || !f.TooLarge || len(f.List) != 10 {
+	if err := d.Decode(block, &f, pack.Limits{Fields: 10, Bytes: 1 << 20}); err != nil || !f.TooLarge || len(f.List) != 10 {
 		t.Errorf("fields: %d, %v", len(f.List), err)
 	}
-	if err := d.Decode([]byte{0xbe, 0xbf}, &f, roomy); err != nil || strings.Join(f.text0(), "|") != "c: d|a: b" {
-		t.Errorf("afterwards: %q, %v", f.text0(), err)
+	if err := d.Decode([]byte{0xbe, 0xbf}, &f, roomy); err != nil || strings.Join(lines(&f), "|") != "c: d|a: b" {
+		t.Errorf("afterwards: %q, %v", lines(&f), err)
 	}
 	// ":method: GET" is 42 as SETTINGS_MAX_HEADER_LIST_SIZE counts, "a: b" 34.
 	for _, limit := range []struct {
@@ -294,18 +296,18 @@ func TestDecodeLimits(t *testing.T) {
 		if limit.bytes > 60 {
 			n = 2
 		}
-		if err := d.Decode([]byte{0x82, 0xbf}[:n], &f, ListLimits{Fields: 10, Bytes: limit.bytes}); err != nil || f.TooLarge != limit.want {
+		if err := d.Decode([]byte{0x82, 0xbf}[:n], &f, pack.Limits{Fields: 10, Bytes: limit.bytes}); err != nil || f.TooLarge != limit.want {
 			t.Errorf("%d bytes: %v, %v", limit.bytes, f.TooLarge, err)
 		}
 	}
 	// What is too large takes no memory.
-	large := append(appendInteger([]byte{0x00, 1, 'a'}, 0, 7, 60000), strings.Repeat("b", 60000)...)
-	var g Fields
+	large := append(pack.AppendInteger([]byte{0x00, 1, 'a'}, 0, 7, 60000), strings.Repeat("b", 60000)...)
+	var g pack.Fields
 	block = nil
 	for range 6 {
 		block = append(block, large...)
 	}
-	lim := ListLimits{Fields: 10, Bytes: 100_000}
+	lim := pack.Limits{Fields: 10, Bytes: 100_000}
 	if err := d.Decode(block, &g, lim); err != nil || !g.TooLarge || cap(g.Bytes) > 200<<10 {
 		t.Errorf("%d bytes are kept, %v", cap(g.Bytes), err)
 	}
@@ -323,7 +325,7 @@ func TestTableModel(t *testing.T) {
 		var out bytes.Buffer
 		enc := hpack.NewEncoder(&out)
 		d := newDecoder()
-		var f Fields
+		var f pack.Fields
 		most := 0
 		for range 2000 {
 			if rnd.Intn(50) == 0 {
@@ -334,7 +336,7 @@ func TestTableModel(t *testing.T) {
 			for range rnd.Intn(10) {
 				h := hpack.HeaderField{Name: fmt.Sprint("n", rnd.Intn(40)), Value: strings.Repeat("v", rnd.Intn(300)), Sensitive: rnd.Intn(9) == 0}
 				if rnd.Intn(2) == 0 {
-					h.Name = static[15+rnd.Intn(47)].name
+					h.Name = static[15+rnd.Intn(47)].id.Name()
 				}
 				enc.WriteField(h)
 				want = append(want, h.Name+": "+h.Value)
@@ -342,31 +344,13 @@ func TestTableModel(t *testing.T) {
 			if err := d.Decode(out.Bytes(), &f, roomy); err != nil {
 				t.Fatal(err)
 			}
-			if got := f.text0(); !slices.Equal(got, want) {
+			if got := lines(&f); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %q, want %q", seed, got, want)
 			}
 			most = max(most, cap(d.table.data))
 		}
 		if most > 4*4096 || len(d.table.ring) > 128 {
 			t.Errorf("the table takes %d bytes, and room for %d entries", most, len(d.table.ring))
-		}
-	}
-}
-
-func TestHuffman(t *testing.T) {
-	t.Parallel()
-	for n := range 300 {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(i*7 + n)
-		}
-		s := string(b)
-		code := appendHuffman([]byte("x"), s)[1:]
-		if want := hpack.AppendHuffmanString(nil, s); !bytes.Equal(code, want) || len(code) != huffmanLen(s) {
-			t.Fatalf("%q is %x, want %x", s, code, want)
-		}
-		if got, err := appendHuffmanDecoded(nil, code); err != nil || string(got) != s {
-			t.Fatalf("%x is %q, %v", code, got, err)
 		}
 	}
 }
@@ -388,7 +372,7 @@ func TestEncode(t *testing.T) {
 		b = AppendField(b, f[0], f[1])
 		want = append(want, strings.ToLower(f[0])+": "+strings.Trim(f[1], " \t")) // RFC 9113 section 8.2.1
 	}
-	b = AppendInt(b, IDContentLength, 1<<40)
+	b = AppendInt(b, pack.IDContentLength, 1<<40)
 	want = append(want, fmt.Sprint("content-length: ", 1<<40))
 	have := len(b)
 	for _, f := range [][2]string{{"A", "b\r\nc: d"}, {"A b", "c"}, {"", "c"}, {"Ä", "c"}, {"Vary", "\x00"}, {"a:", "b"}} {
@@ -404,11 +388,6 @@ func TestEncode(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q (%v)", got, want, err)
 	}
-	for i, e := range static {
-		if i > 14 && (nameID(canonical[staticID[i]]) != staticID[i] || canonical[staticID[i]] == "") || i > 0 && lookupName([]byte(e.name)) != staticID[i] {
-			t.Errorf("%d: %q", i, e)
-		}
-	}
 }
 
 func FuzzDecode(f *testing.F) {
@@ -422,13 +401,13 @@ func FuzzDecode(f *testing.F) {
 		x := hpack.NewDecoder(4096, nil)
 		x.SetMaxDynamicTableSize(min(uint32(size), 4096))
 		x.SetAllowedMaxDynamicTableSize(uint32(size))
-		var fields Fields
+		var fields pack.Fields
 		for _, block := range [][]byte{one, two, one} {
 			err := d.Decode(block, &fields, roomy)
 			var want []string
 			all, xerr := x.DecodeFull(block)
 			for _, h := range all {
-				if !strict(lookupName([]byte(h.Name))) {
+				if !pack.Strict(pack.LookupWire([]byte(h.Name))) {
 					h.Value = strings.Trim(h.Value, " \t") // ADR 46
 				}
 				want = append(want, h.Name+": "+h.Value)
@@ -436,7 +415,7 @@ func FuzzDecode(f *testing.F) {
 			// x/net reads longer integers, and lets the table's size change wherever
 			// the table is empty. If it is not, it permits one update at the beginning;
 			// RFC 7541 section 4.2 knows of two.
-			if err == errInteger || err == errUpdate && xerr == nil ||
+			if err == pack.ErrInteger || err == errUpdate && xerr == nil ||
 				err == nil && xerr != nil && strings.Contains(xerr.Error(), "at the beginning of a header block") {
 				return
 			}
@@ -446,23 +425,9 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if got := fields.text0(); !slices.Equal(got, want) {
+			if got := lines(&fields); !slices.Equal(got, want) {
 				t.Fatalf("%x: %q, x/net: %q", block, got, want)
 			}
-		}
-	})
-}
-
-func FuzzHuffman(f *testing.F) {
-	f.Add([]byte("hello"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := appendHuffmanDecoded(nil, b)
-		want, xerr := hpack.HuffmanDecodeToString(b)
-		if (err == nil) != (xerr == nil) || err == nil && string(got) != want {
-			t.Fatalf("%x: %q, %v; x/net: %q, %v", b, got, err, want, xerr)
-		}
-		if code := appendHuffman(nil, string(b)); !bytes.Equal(code, hpack.AppendHuffmanString(nil, string(b))) {
-			t.Fatalf("%x encoded is %x", b, code)
 		}
 	})
 }
@@ -486,7 +451,7 @@ func TestHPACKAllocs(t *testing.T) {
 	var out bytes.Buffer
 	enc := hpack.NewEncoder(&out)
 	d := newDecoder()
-	var f Fields
+	var f pack.Fields
 	first := encoded(enc, &out)
 	again := encoded(enc, &out)
 	d.Decode(first, &f, roomy)
@@ -509,7 +474,7 @@ func BenchmarkDecode(b *testing.B) {
 	enc := hpack.NewEncoder(&out)
 	first, again := encoded(enc, &out), encoded(enc, &out)
 	d, x := newDecoder(), hpack.NewDecoder(4096, func(hpack.HeaderField) {})
-	var f Fields
+	var f pack.Fields
 	for _, test := range []struct {
 		name  string
 		block []byte

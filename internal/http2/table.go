@@ -1,5 +1,7 @@
 package http2
 
+import "github.com/chert-http/chert/internal/pack"
+
 // table is a dynamic table (RFC 7541 section 2.3.2): the bytes of its entries in one
 // slice, oldest first, and a ring of what is known of them. Both grow with what is
 // in them, up to what the table's size allows.
@@ -16,9 +18,9 @@ type table struct {
 type entry struct {
 	at                  uint32 // of its bytes; see table.base
 	nameSize, valueSize uint32
-	id                  NameID
+	id                  pack.NameID
 	bad                 bool // no message may have it
-	spaced              bool // Fields.trim has something to take off its value
+	spaced              bool // pack.Fields.Trim has something to take off its value
 }
 
 func (e *entry) size() int { return int(e.nameSize + e.valueSize) }
@@ -32,12 +34,12 @@ func (e *entry) kept() uint32 {
 }
 
 // at is the entry of an index of both tables, nil if there is none.
-func (t *table) at(i uint32) *entry {
-	i -= uint32(len(static)) // huge for 0
-	if i >= t.n {
+func (t *table) at(i uint64) *entry {
+	i -= uint64(len(static)) // huge for 0
+	if i >= uint64(t.n) {
 		return nil
 	}
-	return &t.ring[(t.first+t.n-1-i)&uint32(len(t.ring)-1)]
+	return &t.ring[(t.first+t.n-1-uint32(i))&uint32(len(t.ring)-1)]
 }
 
 // bytes are the name of e, if it is kept, and its value.
@@ -57,7 +59,7 @@ func (t *table) resize(max uint32) {
 func (t *table) shrink(size uint32) {
 	for t.size > size {
 		e := &t.ring[t.first]
-		t.size -= uint32(e.size()) + fieldCost
+		t.size -= uint32(e.size()) + pack.FieldCost
 		t.head += int(e.kept())
 		t.first = (t.first + 1) & uint32(len(t.ring)-1)
 		t.n--
@@ -71,7 +73,7 @@ func (t *table) shrink(size uint32) {
 // e.id is not 0; e.nameSize is its length all the same.
 func (t *table) add(name, value []byte, e entry) {
 	e.valueSize = uint32(len(value))
-	need := e.nameSize + e.valueSize + fieldCost
+	need := e.nameSize + e.valueSize + pack.FieldCost
 	if need > t.max {
 		t.shrink(0)
 		return

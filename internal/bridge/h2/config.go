@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -16,7 +17,7 @@ import (
 type Config struct {
 	*bridge.Config
 	// List bounds a request's fields.
-	List http2.ListLimits
+	List pack.Limits
 	// MaxStreams bounds the requests that a client has under way at a time.
 	MaxStreams int
 	// TableSize is that of the decoder's table, FrameSize the largest frame that a

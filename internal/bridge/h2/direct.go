@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
@@ -22,7 +23,7 @@ import (
 // request is a decoded header block, and what the direct way makes of it: the conn.Run
 // of a direct handler. It is pooled.
 type request struct {
-	fields  http2.Fields
+	fields  pack.Fields
 	cost    int32 // of the block, if it does nothing
 	t       section.Target
 	handler direct.Handler
@@ -352,13 +353,13 @@ func (r *request) Get(name string) []byte {
 
 // First implements wire.Fields.
 func (r *request) First(name string) (value []byte, n int) {
-	id := http2.LookupFold(name)
-	if id != 0 && id <= http2.IDStatus {
+	id := pack.LookupFold(name)
+	if id != 0 && id <= pack.IDStatus {
 		return nil, 0
 	}
 	for i := range r.fields.List {
 		f := &r.fields.List[i]
-		if f.ID != id || id == http2.IDHost || id == 0 && !http2.FoldEqual(r.fields.Get(f.Name), name) {
+		if f.ID != id || id == pack.IDHost || id == 0 && !pack.FoldEqual(r.fields.Get(f.Name), name) {
 			continue
 		}
 		if n == 0 {
@@ -377,7 +378,7 @@ func (r *request) each(yield func(name, value []byte) bool) {
 		f := &r.fields.List[i]
 		name := r.fields.Get(f.Name)
 		switch {
-		case f.ID == http2.IDHost || f.ID != 0 && f.ID <= http2.IDStatus:
+		case f.ID == pack.IDHost || f.ID != 0 && f.ID <= pack.IDStatus:
 			continue
 		case f.ID != 0:
 			name = view.Bytes(f.ID.Name())

@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -225,7 +226,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	}
 	// Go's client takes that of a 304, which is of a body that is not sent, for a mistake.
 	if !r.Interim() && bridge.BodyAllowed(r.Status) && r.ContentLength >= 0 {
-		b.B = http2.AppendKnown(b.B, http2.IDContentLength, strconv.FormatInt(r.ContentLength, 10))
+		b.B = http2.AppendKnown(b.B, pack.IDContentLength, strconv.FormatInt(r.ContentLength, 10))
 	}
 	if f.via != "" {
 		b.B = http2.AppendField(b.B, "Via", "1."+string('0'+rune(r.Minor))+" "+f.via)

@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -18,11 +19,11 @@ import (
 // hpack is the section.Encoder of HTTP/2.
 type hpack struct{}
 
-func (hpack) Status(b []byte, status int) []byte            { return http2.AppendStatus(b, status) }
-func (hpack) Field(b []byte, name, value string) []byte     { return http2.AppendField(b, name, value) }
-func (hpack) Int(b []byte, id http2.NameID, n int64) []byte { return http2.AppendInt(b, id, n) }
-func (hpack) Type(b []byte, value string) []byte            { return http2.AppendType(b, value) }
-func (hpack) Date(b []byte, now int64) []byte               { return appendDate(b, now) }
+func (hpack) Status(b []byte, status int) []byte           { return http2.AppendStatus(b, status) }
+func (hpack) Field(b []byte, name, value string) []byte    { return http2.AppendField(b, name, value) }
+func (hpack) Int(b []byte, id pack.NameID, n int64) []byte { return http2.AppendInt(b, id, n) }
+func (hpack) Type(b []byte, value string) []byte           { return http2.AppendType(b, value) }
+func (hpack) Date(b []byte, now int64) []byte              { return appendDate(b, now) }
 
 // Begin implements bridge.Message.
 func (st *stream) Begin() *bridge.Progress {
@@ -88,7 +89,7 @@ func appendDate(b []byte, now int64) []byte {
 	value := bridge.DateValue(now)
 	d := lastDate.Load()
 	if d == nil || d.value != value {
-		d = &dateBlock{value, http2.AppendKnown(nil, http2.IDDate, value)}
+		d = &dateBlock{value, http2.AppendKnown(nil, pack.IDDate, value)}
 		lastDate.Store(d)
 	}
 	return append(b, d.block...)

@@ -3,6 +3,7 @@ package h2
 import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/priority"
 )
 
 // This file says which stream sends first (RFC 9218 section 10).
@@ -21,7 +22,7 @@ type order struct {
 
 type earlyPriority struct {
 	id uint32
-	p  http2.Priority
+	p  priority.Priority
 }
 
 // onPriority is PRIORITY_UPDATE (RFC 9218 section 7.1).
@@ -47,11 +48,11 @@ func (s *Session) onPriority(h http2.Header, p []byte) error {
 
 // priorityOfLocked returns the priority of a stream that begins, with the given priority
 // field. An update that has overtaken the request is newer.
-func (s *Session) priorityOfLocked(id uint32, field []byte) http2.Priority {
-	p := http2.DefaultPriority
+func (s *Session) priorityOfLocked(id uint32, field []byte) priority.Priority {
+	p := priority.Default
 	if len(field) > 0 {
 		s.order.known = true
-		p = http2.ParsePriority(field)
+		p = priority.Parse(field)
 	}
 	for i := range s.order.early {
 		if e := &s.order.early[i]; e.id == id { // of several the last is the newest, nearly always

@@ -7,6 +7,8 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
@@ -94,7 +96,7 @@ func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	if st.priority = http2.DefaultPriority; len(t.Priority) > 0 || s.order.earlyAt != 0 {
+	if st.priority = priority.Default; len(t.Priority) > 0 || s.order.earlyAt != 0 {
 		st.priority = s.priorityOfLocked(id, t.Priority)
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
@@ -133,7 +135,7 @@ func (s *Session) unanswered(status int) {
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
 	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
-	block = http2.AppendInt(block, http2.IDContentLength, 0)
+	block = http2.AppendInt(block, pack.IDContentLength, 0)
 	s.mu.Lock()
 	s.putBlockLocked(&stream{id: id}, block, false)
 	s.mu.Unlock()
@@ -156,13 +158,13 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
 	}
 	if head || s.allowLocked(st, len(text)) == len(text) {
-		block = http2.AppendKnown(block, http2.IDContentType, mediaType)
-		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, int64(len(text))), head)
+		block = http2.AppendKnown(block, pack.IDContentType, mediaType)
+		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, int64(len(text))), head)
 		if !head {
 			s.putDataLocked(st, text, nil, len(text), true)
 		}
 	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
-		s.putBlockLocked(st, http2.AppendInt(block, http2.IDContentLength, 0), true)
+		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, 0), true)
 	}
 	switch {
 	case end:

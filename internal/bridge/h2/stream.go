@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
@@ -54,7 +55,7 @@ type stream struct {
 	window       uint32    // of inflow
 	fields       int       // of the request and its trailers, in Session.fields
 	cond         sync.Cond // windows, room, body, deadlines, the end
-	priority     http2.Priority
+	priority     priority.Priority
 	turn         uint64 // of order; when it has sent last
 	sendWindow   http2.Window
 	inflow       http2.Inflow

@@ -7,6 +7,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 )
 
 // fedLink is a countingLink that has received in, and counts what is consumed of it.
@@ -26,7 +27,7 @@ func fed(in []byte) (*Session, *fedLink) {
 	l.shard.Init(nil)
 	s.Client.Link, s.loops, s.begun, s.settled = l, true, true, true
 	s.dec.Init()
-	s.cfg.List = http2.ListLimits{Fields: 128, Bytes: 64 << 10}
+	s.cfg.List = pack.Limits{Fields: 128, Bytes: 64 << 10}
 	s.cfg.FrameSize, s.cfg.MaxStreams = DefaultFrameSize, DefaultMaxStreams
 	s.resets.init(resetBudget, 0, 0)
 	s.useless.init(idleBudget, 0, 0)

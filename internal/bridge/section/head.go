@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/internal/bridge"
-	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 )
 
 // This file is an answer as its handler makes it: a field section, and pieces of body
@@ -20,7 +20,7 @@ import (
 type Encoder interface {
 	Status(b []byte, status int) []byte
 	Field(b []byte, name, value string) []byte
-	Int(b []byte, id http2.NameID, n int64) []byte
+	Int(b []byte, id pack.NameID, n int64) []byte
 	Type(b []byte, value string) []byte
 	// Date appends the Date field for now, of sys.Nanotime.
 	Date(b []byte, now int64) []byte
@@ -142,7 +142,7 @@ func (w *Writing) note(status int, k string, vv []string, logf func(string, ...a
 		w.Length = n
 		// RFC 9110 sections 8.6 and 15.4.5.
 		if w.noLength = true; bridge.BodyAllowed(status) {
-			w.block = w.enc.Int(w.block, http2.IDContentLength, n)
+			w.block = w.enc.Int(w.block, pack.IDContentLength, n)
 		}
 		return false
 	case "Content-Type":
@@ -174,7 +174,7 @@ func (w *Writing) note(status int, k string, vv []string, logf func(string, ...a
 // there are keys with http.TrailerPrefix, which are not.
 func sortedKeys(keys []string, h http.Header) (_ []string, prefixed bool) {
 	for k := range h {
-		if http2.ValidName(k) {
+		if pack.ValidName(k) {
 			keys = append(keys, k)
 		} else {
 			prefixed = prefixed || strings.HasPrefix(k, http.TrailerPrefix)
@@ -192,7 +192,7 @@ func (w *Writing) Complete(res *bridge.Response, isHEAD bool, p []byte, now func
 	allowed := bridge.BodyAllowed(w.Status)
 	if res.Done && !w.noLength && allowed && (len(p) > 0 || !isHEAD) {
 		w.Length = int64(len(p))
-		w.block = w.enc.Int(w.block, http2.IDContentLength, w.Length)
+		w.block = w.enc.Int(w.block, pack.IDContentLength, w.Length)
 	}
 	if !w.hasType && !w.coded && allowed && len(p) > 0 {
 		w.block = w.enc.Type(w.block, bridge.ContentType(p))

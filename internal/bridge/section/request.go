@@ -6,16 +6,16 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/internal/bridge"
-	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file makes requests of decoded fields (RFC 9113 section 8.3, RFC 9114 section 4.3).
 
 // IsHEAD reports whether a request, of which not all fields may be there, has the method HEAD.
-func IsHEAD(f *http2.Fields) bool {
+func IsHEAD(f *pack.Fields) bool {
 	for i := range f.List {
-		if h := &f.List[i]; h.ID == http2.IDMethod {
+		if h := &f.List[i]; h.ID == pack.IDMethod {
 			return string(f.Get(h.Value)) == http.MethodHead
 		}
 	}
@@ -25,10 +25,10 @@ func IsHEAD(f *http2.Fields) bool {
 // Fill makes the request of x, which is initialized, of fields whose target is t. All its strings
 // are parts of one. values is room for values, memory of x. fields bounds the trailers that may be
 // announced. It reports false if the target is not one.
-func Fill(x *bridge.Exchange, f *http2.Fields, t *Target, values []string, fields int) bool {
+func Fill(x *bridge.Exchange, f *pack.Fields, t *Target, values []string, fields int) bool {
 	canonicalNames(f)
 	str := string(f.Bytes)
-	part := func(at http2.Span) string { return str[at.Start:at.End] }
+	part := func(at pack.Span) string { return str[at.Start:at.End] }
 	r := &x.Req
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
 	if x.Proto == tally.HTTP3 {
@@ -62,7 +62,7 @@ func Fill(x *bridge.Exchange, f *http2.Fields, t *Target, values []string, field
 
 // canonicalNames writes the names that are not in the static table as net/http has
 // them.
-func canonicalNames(f *http2.Fields) {
+func canonicalNames(f *pack.Fields) {
 	for i := range f.List {
 		if f.List[i].ID != 0 {
 			continue
@@ -79,7 +79,7 @@ func canonicalNames(f *http2.Fields) {
 }
 
 // setHeader sets the ordinary fields. values is room for as many of their values as it has.
-func setHeader(r *http.Request, f *http2.Fields, str string, t *Target, values []string, fields int) {
+func setHeader(r *http.Request, f *pack.Fields, str string, t *Target, values []string, fields int) {
 	r.Header = make(http.Header, max(len(f.List)-4, 0))
 	for i := range f.List {
 		h := &f.List[i]
@@ -87,15 +87,15 @@ func setHeader(r *http.Request, f *http2.Fields, str string, t *Target, values [
 		switch h.ID {
 		case 0:
 			key = str[h.Name.Start:h.Name.End]
-		case http2.IDHost, http2.IDAuthority, http2.IDMethod, http2.IDPath, http2.IDScheme:
+		case pack.IDHost, pack.IDAuthority, pack.IDMethod, pack.IDPath, pack.IDScheme:
 			continue
-		case http2.IDProtocol:
+		case pack.IDProtocol:
 			key = ":protocol" // as net/http has it
-		case http2.IDCookie:
+		case pack.IDCookie:
 			if t.Crumbs > 1 {
 				continue
 			}
-		case http2.IDExpect:
+		case pack.IDExpect:
 			if t.Expect {
 				continue
 			}
@@ -118,7 +118,7 @@ func setHeader(r *http.Request, f *http2.Fields, str string, t *Target, values [
 		var b strings.Builder
 		b.Grow(t.cookieSize)
 		for i := range f.List {
-			if h := &f.List[i]; h.ID == http2.IDCookie {
+			if h := &f.List[i]; h.ID == pack.IDCookie {
 				if b.Len() > 0 {
 					b.WriteString("; ")
 				}
@@ -133,7 +133,7 @@ func setHeader(r *http.Request, f *http2.Fields, str string, t *Target, values [
 }
 
 // Trailer makes the trailers of a message, nil for none. ok is false if one must not be one.
-func Trailer(f *http2.Fields) (trailer http.Header, ok bool) {
+func Trailer(f *pack.Fields) (trailer http.Header, ok bool) {
 	canonicalNames(f)
 	for i := range f.List {
 		h := &f.List[i]

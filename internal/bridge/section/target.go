@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"net/http"
 
-	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -20,35 +20,35 @@ type Target struct {
 	Trailer, Expect                                 bool  // announced; 100 (Continue)
 	Priority                                        []byte
 
-	at         struct{ method, authority, path, host http2.Span }
+	at         struct{ method, authority, path, host pack.Span }
 	seen       uint8 // pseudo-fields, by their NameID
 	hasHost    bool
 	cookieSize int
 }
 
 // Parse judges f, and reports whether it is a request's.
-func (t *Target) Parse(f *http2.Fields) bool {
+func (t *Target) Parse(f *pack.Fields) bool {
 	t.Length = -1
 	regular := false
 	for i := range f.List {
 		h := &f.List[i]
 		v := f.Get(h.Value)
-		if h.ID != 0 && h.ID <= http2.IDStatus {
+		if h.ID != 0 && h.ID <= pack.IDStatus {
 			// RFC 9113 section 8.3: before all others, and each once.
-			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == http2.IDStatus {
+			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == pack.IDStatus {
 				return false
 			}
 			t.seen |= 1 << (h.ID - 1)
 			switch h.ID {
-			case http2.IDMethod:
+			case pack.IDMethod:
 				t.Method, t.at.method = v, h.Value
-			case http2.IDScheme:
+			case pack.IDScheme:
 				t.Scheme = v
-			case http2.IDAuthority:
+			case pack.IDAuthority:
 				t.Authority, t.at.authority = v, h.Value
-			case http2.IDPath:
+			case pack.IDPath:
 				t.Path, t.at.path = v, h.Value
-			case http2.IDProtocol:
+			case pack.IDProtocol:
 				t.Protocol = v
 			}
 			continue
@@ -62,23 +62,23 @@ func (t *Target) Parse(f *http2.Fields) bool {
 }
 
 // field judges an ordinary field.
-func (t *Target) field(f *http2.Fields, h *http2.Field, v []byte) bool {
+func (t *Target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
 	switch h.ID {
-	case http2.IDHost:
+	case pack.IDHost:
 		if t.hasHost {
 			return false
 		}
 		t.Host, t.at.host, t.hasHost = v, h.Value, true
-	case http2.IDContentLength:
+	case pack.IDContentLength:
 		n, ok := parseLength(v)
 		if !ok || t.Length >= 0 {
 			return false
 		}
 		t.Length = n
-	case http2.IDCookie:
+	case pack.IDCookie:
 		t.Crumbs++
 		t.cookieSize += len(v) + 2
-	case http2.IDExpect:
+	case pack.IDExpect:
 		t.Expect = t.Expect || bytes.EqualFold(v, []byte("100-continue"))
 	case 0:
 		switch name := f.Get(h.Name); string(name) {
@@ -108,24 +108,24 @@ func parseLength(v []byte) (n int64, ok bool) {
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
 func (t *Target) valid() bool {
-	if string(t.Method) != http.MethodGet && !http2.ValidName(view.String(t.Method)) {
+	if string(t.Method) != http.MethodGet && !pack.ValidName(view.String(t.Method)) {
 		return false
 	}
-	has := func(id http2.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
+	has := func(id pack.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
 	if t.hasHost && (len(t.Host) == 0 || !plainHost(t.Host)) || len(t.Authority) > 0 && !plainHost(t.Authority) {
 		return false
 	}
-	if t.hasHost && has(http2.IDAuthority) && !bytes.EqualFold(t.Host, t.Authority) {
+	if t.hasHost && has(pack.IDAuthority) && !bytes.EqualFold(t.Host, t.Authority) {
 		return false // others may go by either
 	}
 	connect := string(t.Method) == http.MethodConnect
-	if has(http2.IDProtocol) {
+	if has(pack.IDProtocol) {
 		// RFC 8441 section 4. What follows is no content.
 		if !connect || len(t.Protocol) == 0 || t.Length >= 0 {
 			return false
 		}
 	} else if connect {
-		return !has(http2.IDScheme) && !has(http2.IDPath) && len(t.Authority) > 0
+		return !has(pack.IDScheme) && !has(pack.IDPath) && len(t.Authority) > 0
 	}
 	if s := string(t.Scheme); s != "http" && s != "https" || len(t.Path) == 0 {
 		return false

@@ -1,6 +1,4 @@
-package http2
-
-import "errors"
+package pack
 
 // The decoder looks at the next huffPeek bits at once: codes of up to that many are
 // in huffTable, and they are nearly all that occur. Longer ones are found by their
@@ -50,10 +48,8 @@ func init() {
 	}
 }
 
-var errHuffman = errors.New("http2: malformed Huffman code")
-
-// appendHuffmanDecoded appends what src stands for (RFC 7541 section 5.2).
-func appendHuffmanDecoded(dst, src []byte) ([]byte, error) {
+// AppendHuffmanDecoded appends what src stands for (RFC 7541 section 5.2). An error is ErrHuffman.
+func AppendHuffmanDecoded(dst, src []byte) ([]byte, error) {
 	var acc uint64 // the next bits, from the highest one on
 	have := 0
 	for {
@@ -70,7 +66,7 @@ func appendHuffmanDecoded(dst, src []byte) ([]byte, error) {
 			}
 			if bits == 0 || bits > have {
 				if len(src) > 0 {
-					return dst, errHuffman // EOS
+					return dst, ErrHuffman // EOS
 				}
 				return dst, padding(acc, have)
 			}
@@ -84,7 +80,7 @@ func appendHuffmanDecoded(dst, src []byte) ([]byte, error) {
 // padding judges what is left after the last code: fewer than 8 bits, all 1.
 func padding(acc uint64, have int) error {
 	if have > 7 || acc>>(64-8)|0xff>>have != 0xff {
-		return errHuffman
+		return ErrHuffman
 	}
 	return nil
 }
@@ -101,8 +97,8 @@ func longCode(acc uint64) (sym uint8, bits int) {
 	return 0, 0
 }
 
-// huffmanLen is how many bytes the code of s has.
-func huffmanLen(s string) int {
+// HuffmanLen is how many bytes the code of s has.
+func HuffmanLen[T text](s T) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
 		n += int(huffLens[s[i]])
@@ -110,8 +106,8 @@ func huffmanLen(s string) int {
 	return (n + 7) / 8
 }
 
-// appendHuffman appends the code of s.
-func appendHuffman(dst []byte, s string) []byte {
+// AppendHuffman appends the code of s.
+func AppendHuffman[T text](dst []byte, s T) []byte {
 	var acc uint64
 	have := 0
 	for i := 0; i < len(s); i++ {

@@ -1,4 +1,4 @@
-package http2
+package pack
 
 // The Huffman code of RFC 7541 appendix B: for each byte its code, aligned to the
 // right, and how many bits that has. EOS is 30 bits of 1.
