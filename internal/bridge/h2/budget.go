@@ -1,15 +1,6 @@
 package h2
 
-import "time"
-
-// A budget bounds what a client may do that costs work and brings nothing. It has
-// some for a burst, and grows with time.
-type budget struct {
-	left, most int32
-	perSecond  int32
-	at         int64 // when it has grown, of sys.Nanotime
-}
-
+// The budgets of a connection; see bridge.Budget.
 const (
 	// resetBudget is for streams that end before their answer does, by the client or
 	// because of it (CVE-2023-44487, CVE-2025-8671): so many, and resetRate more each
@@ -34,26 +25,3 @@ const (
 	// that a large one needs.
 	maxContinuations = 16
 )
-
-func (b *budget) init(most, perSecond int32, now int64) {
-	*b = budget{left: most, most: most, perSecond: perSecond, at: now}
-}
-
-// spend takes n, and reports whether there were so many. now gives the time, which is
-// asked for only if there were not.
-func (b *budget) spend(n int32, now func() int64) bool {
-	if b.left -= n; b.left >= 0 {
-		return true
-	}
-	t := now()
-	// In milliseconds: it may be a year.
-	grown := min((t-b.at)/int64(time.Millisecond)*int64(b.perSecond)/1000, int64(b.most))
-	if grown > 0 {
-		b.at = t
-		b.left += int32(grown)
-	}
-	return b.left >= 0
-}
-
-// refund gives n back.
-func (b *budget) refund(n int32) { b.left = min(b.left+n, b.most) }

@@ -184,7 +184,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	t.Parallel()
 	const stall = 1000
 	s, a, l := quiet()
-	s.resets.init(resetBudget, resetRate, 0)
+	s.resets.Init(resetBudget, resetRate, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
 	b := &stream{exchange: new(exchange), s: s, id: 3, state: stateRunning}
 	b.cond.L = &s.mu

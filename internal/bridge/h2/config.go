@@ -102,8 +102,8 @@ func (s *Session) init() {
 	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
 	s.inflow.Avail = http2.Window(cfg.ConnWindow)
 	now := sys.Nanotime()
-	s.resets.init(resetBudget, resetRate, now)
-	s.useless.init(idleBudget, idleRate, now)
+	s.resets.Init(resetBudget, resetRate, now)
+	s.useless.Init(idleBudget, idleRate, now)
 	s.Link.Share()
 	s.since, s.heard = now, now
 	if cfg.HeadTime > 0 {

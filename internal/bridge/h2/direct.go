@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
@@ -23,7 +21,7 @@ import (
 // request is a decoded header block, and what the direct way makes of it: the conn.Run
 // of a direct handler. It is pooled.
 type request struct {
-	fields  pack.Fields
+	fields  section.Fields
 	cost    int32 // of the block, if it does nothing
 	t       section.Target
 	handler direct.Handler
@@ -32,7 +30,6 @@ type request struct {
 	place   conn.Here
 	block   []byte
 	file    direct.File
-	all     iter.Seq2[[]byte, []byte] // each, as a value that is made once
 	// What Run has found: the handler has returned, and has answered.
 	returned, answered bool
 	// over is set by Run in the end, and by Session.Closed. The second of them gives up
@@ -42,7 +39,7 @@ type request struct {
 
 var requests = sync.Pool{New: func() any {
 	r := new(request)
-	r.all = r.each
+	r.fields.Init()
 	return r
 }}
 
@@ -61,26 +58,16 @@ func (r *request) free() {
 	requests.Put(r)
 }
 
-// takesDirect reports whether a request goes the direct way: that needs one without a
-// body, which asks for nothing else than an answer. With MaxHandlers the plain way
-// knows how to wait.
+// takesDirect reports whether a request goes the direct way.
 func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
-	dh, ok := s.UserHandler().(direct.Handler)
-	if !ok || !end || s.Slots != nil || t.Expect || t.Trailer || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
+	if !end {
 		return false
 	}
-	peer := s.Link.Peer()
-	req := wire.Request{
-		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
-		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		Local: s, Forwards: s.forwards(),
-	}
-	if len(req.Host) == 0 {
-		req.Host = t.Host
-	}
-	if !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, t.Path) {
+	req, dh, ok := section.Direct(&s.Client, &r.fields, t)
+	if !ok || !s.placeDirect(req.Method, t.Path) {
 		return false
 	}
+	req.Forwards = s.forwards()
 	if s.loops && s.Link.OnLoop() {
 		req.Time = bridge.ClockAtZero + time.Duration(s.Link.Now())
 	}
@@ -344,47 +331,3 @@ func (f *sendFile) Done() conn.Next {
 
 // guard calls what may panic.
 func (s *Session) guard(f func()) { exec.Call(f, s.LogEnd) }
-
-// Get implements wire.Fields.
-func (r *request) Get(name string) []byte {
-	v, _ := r.First(name)
-	return v
-}
-
-// First implements wire.Fields.
-func (r *request) First(name string) (value []byte, n int) {
-	id := pack.LookupFold(name)
-	if id != 0 && id <= pack.IDStatus {
-		return nil, 0
-	}
-	for i := range r.fields.List {
-		f := &r.fields.List[i]
-		if f.ID != id || id == pack.IDHost || id == 0 && !pack.FoldEqual(r.fields.Get(f.Name), name) {
-			continue
-		}
-		if n == 0 {
-			value = r.fields.Get(f.Value)
-		}
-		n++
-	}
-	return value, n
-}
-
-// All implements wire.Fields.
-func (r *request) All() iter.Seq2[[]byte, []byte] { return r.all }
-
-func (r *request) each(yield func(name, value []byte) bool) {
-	for i := range r.fields.List {
-		f := &r.fields.List[i]
-		name := r.fields.Get(f.Name)
-		switch {
-		case f.ID == pack.IDHost || f.ID != 0 && f.ID <= pack.IDStatus:
-			continue
-		case f.ID != 0:
-			name = view.Bytes(f.ID.Name())
-		}
-		if !yield(name, r.fields.Get(f.Value)) {
-			return
-		}
-	}
-}

@@ -172,7 +172,7 @@ func (s *Session) spendReset() bool {
 		return false
 	}
 	s.mu.Lock()
-	ok := s.resets.spend(1, sys.Nanotime)
+	ok := s.resets.Spend(1, sys.Nanotime)
 	s.mu.Unlock()
 	if !ok {
 		s.fail(errResets)
@@ -245,7 +245,7 @@ func (st *stream) answeredLocked() bool {
 		}
 		s.rstLocked(st.id, http2.NoError)
 	}
-	s.resets.refund(1)
+	s.resets.Refund(1)
 	st.closeLocked(nil)
 	return false
 }

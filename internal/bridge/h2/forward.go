@@ -69,7 +69,7 @@ func (r *request) plan() *outbound.Plan {
 	}
 	q.Method, q.Target = span(view.Bytes(r.x.Method())), span(r.x.Target())
 	q.Host, q.HasHost = span(r.x.Host()), true
-	r.each(func(name, value []byte) bool {
+	r.fields.Each(func(name, value []byte) bool {
 		n := span(name)
 		q.Fields = append(q.Fields, http1.Field{Name: n, Value: span(value), ID: http1.LookupField(name)})
 		return true

@@ -279,7 +279,7 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 // would not be the same any more.
 func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
 	r := requests.Get().(*request)
-	if e := s.dec.Decode(block, &r.fields, s.cfg.List); e != nil {
+	if e := s.dec.Decode(block, &r.fields.Fields, s.cfg.List); e != nil {
 		r.free()
 		return nil, e
 	}

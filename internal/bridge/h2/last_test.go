@@ -36,7 +36,7 @@ func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.S
 	l, source = new(countingLink), new(silent)
 	l.shard.Init(nil)
 	s.Client.Link = l
-	s.resets.init(resetBudget, resetRate, 0)
+	s.resets.Init(resetBudget, resetRate, 0)
 	s.sendWindow.Add(1 << 20)
 	st.sendWindow.Add(n)
 	st.Last(func(to takeover.Stream) takeover.Source {

@@ -25,7 +25,7 @@ func (s *Session) lingerLocked(st *stream) {
 // lingeredLocked ends a stream that lingers, since the client has: nothing of it comes any more.
 func (s *Session) lingeredLocked(st *stream) {
 	st.remoteClosed = true
-	s.resets.refund(1)
+	s.resets.Refund(1)
 	st.closeLocked(nil)
 }
 
@@ -43,7 +43,7 @@ func (s *Session) expireLingeringLocked(now int64) {
 	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
 		st := s.lingering[0]
 		s.rstLocked(st.id, http2.NoError)
-		s.resets.refund(1)
+		s.resets.Refund(1)
 		st.closeLocked(nil)
 	}
 }

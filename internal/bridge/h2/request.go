@@ -37,13 +37,13 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
-		head := section.IsHEAD(&r.fields)
+		head := section.IsHEAD(&r.fields.Fields)
 		r.free()
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, head, end)
 		return nil, nil
 	}
 	var t section.Target
-	if r.fields.Malformed || !t.Parse(&r.fields) || end && t.Length > 0 ||
+	if r.fields.Malformed || !t.Parse(&r.fields.Fields) || end && t.Length > 0 ||
 		len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
 		r.free()
 		s.unanswered(http.StatusBadRequest)
@@ -56,7 +56,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(0)
 		return nil, errRefused
 	}
-	s.useless.refund(usefulWorth)
+	s.useless.Refund(usefulWorth)
 	s.touch()
 	if s.takesDirect(r, &t, end) {
 		r.st, st.direct = st, r
@@ -184,7 +184,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 // makeRequest makes the exchange of a request that is not for the direct way. All its
 // strings are parts of one.
 func (st *stream) makeRequest(scratch *request, t *section.Target) error {
-	f := &scratch.fields
+	f := &scratch.fields.Fields
 	st.Init(&st.s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
 	if !section.Fill(&st.Exchange, f, t, st.values[:0], st.s.cfg.List.Fields) {
@@ -207,7 +207,7 @@ func (st *stream) initBody(t *section.Target) {
 
 // onTrailers is a header block on a stream that has begun.
 func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, error) {
-	f := &r.fields
+	f := &r.fields.Fields
 	if st == nil {
 		s.mu.Lock()
 		byUs, known := s.wasClosedLocked(h.Stream)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
@@ -54,8 +55,8 @@ type sender struct {
 	growth    growth
 	lingering []*stream // the oldest first; see linger
 
-	resets  budget
-	useless budget
+	resets  bridge.Budget
+	useless bridge.Budget
 	useful  int32 // non-trivial DATA frames that were sent since useless was spent
 	// ended are the streams that have ended last, reset those that the server has reset
 	// last, of which frames may be on their way: as many as may be open.
@@ -267,7 +268,7 @@ func (w *sender) wasClosedLocked(id uint32) (byUs, known bool) {
 // takeWorkLocked charges as much as n frames that do nothing, and reports whether the budget covers
 // that. The caller ends the connection otherwise.
 func (w *sender) takeWorkLocked(n int32) bool {
-	w.useless.refund(usefulWorth * min(w.useful, idleBudget))
+	w.useless.Refund(usefulWorth * min(w.useful, idleBudget))
 	w.useful = 0
-	return w.useless.spend(n, sys.Nanotime)
+	return w.useless.Spend(n, sys.Nanotime)
 }

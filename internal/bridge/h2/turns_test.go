@@ -29,8 +29,8 @@ func fed(in []byte) (*Session, *fedLink) {
 	s.dec.Init()
 	s.cfg.List = pack.Limits{Fields: 128, Bytes: 64 << 10}
 	s.cfg.FrameSize, s.cfg.MaxStreams = DefaultFrameSize, DefaultMaxStreams
-	s.resets.init(resetBudget, 0, 0)
-	s.useless.init(idleBudget, 0, 0)
+	s.resets.Init(resetBudget, 0, 0)
+	s.useless.Init(idleBudget, 0, 0)
 	return s, l
 }
 

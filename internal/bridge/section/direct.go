@@ -1,0 +1,86 @@
+package section
+
+import (
+	"iter"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/view"
+)
+
+// This file is the fast path: a request that is answered from its decoded fields.
+
+// Fields is a decoded field section, as decoders fill it and as direct handlers see it.
+type Fields struct {
+	pack.Fields
+	all iter.Seq2[[]byte, []byte] // each, as a value that is made once
+}
+
+// Init prepares f, which must not be moved afterwards.
+func (f *Fields) Init() { f.all = f.Each }
+
+// Direct makes the request for a direct handler of one that has ended, which has no body. ok is
+// false for what asks for something else than an answer, and without such a handler. With
+// MaxHandlers the plain way knows how to wait.
+func Direct(c *bridge.Client, f *Fields, t *Target) (req wire.Request, h direct.Handler, ok bool) {
+	h, ok = c.UserHandler().(direct.Handler)
+	if !ok || c.Slots != nil || t.Expect || t.Trailer || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
+		return req, h, false
+	}
+	peer := c.Link.Peer()
+	req = wire.Request{
+		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
+		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: c.HasTLS(), Fields: f, Local: c,
+	}
+	if len(req.Host) == 0 {
+		req.Host = t.Host
+	}
+	return req, h, bridge.SplitTarget(&req)
+}
+
+// Get implements wire.Fields.
+func (f *Fields) Get(name string) []byte {
+	v, _ := f.First(name)
+	return v
+}
+
+// First implements wire.Fields.
+func (f *Fields) First(name string) (value []byte, n int) {
+	id := pack.LookupFold(name)
+	if id != 0 && id <= pack.IDStatus {
+		return nil, 0
+	}
+	for i := range f.List {
+		h := &f.List[i]
+		if h.ID != id || id == pack.IDHost || id == 0 && !pack.FoldEqual(f.Fields.Get(h.Name), name) {
+			continue
+		}
+		if n == 0 {
+			value = f.Fields.Get(h.Value)
+		}
+		n++
+	}
+	return value, n
+}
+
+// All implements wire.Fields.
+func (f *Fields) All() iter.Seq2[[]byte, []byte] { return f.all }
+
+// Each calls yield with each field that is no pseudo-field.
+func (f *Fields) Each(yield func(name, value []byte) bool) {
+	for i := range f.List {
+		h := &f.List[i]
+		name := f.Fields.Get(h.Name)
+		switch {
+		case h.ID == pack.IDHost || h.ID != 0 && h.ID <= pack.IDStatus:
+			continue
+		case h.ID != 0:
+			name = view.Bytes(h.ID.Name())
+		}
+		if !yield(name, f.Fields.Get(h.Value)) {
+			return
+		}
+	}
+}
