@@ -8,7 +8,6 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/stream"
 )
 
 // Drain is Shutdown for a server whose place another one has taken, in another process or on
@@ -79,7 +78,7 @@ func (s *Server) lessen(ctx context.Context, over time.Duration) {
 			continue
 		}
 		for upto := int(part * float64(len(streams))); asked < upto; asked++ {
-			(*stream.Conn).Drain(streams[asked])
+			conn.Driven.Drain(streams[asked])
 		}
 		for _, l := range s.openLoops() {
 			v := leavers[l]

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/internal/accept"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/park"
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/stream"
 )
 
 // loopSet is one loop for each of GOMAXPROCS, shared by the Serve calls of a
@@ -113,10 +113,10 @@ func (s *Server) openLoops() []*loop.Loop {
 }
 
 // someStreams returns up to most connections on goroutines, in a random order.
-func (s *Server) someStreams(most int) []*stream.Conn {
+func (s *Server) someStreams(most int) []conn.Driven {
 	s.lock()
 	defer s.mu.Unlock()
-	some := make([]*stream.Conn, 0, min(len(s.streams), most))
+	some := make([]conn.Driven, 0, min(len(s.streams), most))
 	for c := range s.streams { // starts at a random one
 		if len(some) == cap(some) {
 			break

@@ -16,7 +16,6 @@ import (
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/place"
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/testhook"
 	"github.com/chert-http/chert/internal/tlsio"
 )
@@ -235,7 +234,7 @@ type Server struct {
 	begunSets  int
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
-	streams    map[*stream.Conn]struct{}
+	streams    map[conn.Driven]struct{}
 	layer      func() conn.Layer // wraps connections on loops; for tests
 	drainFor   time.Duration     // of a body that the handler left unread; for tests; 0 is the default
 	kernel     *testhook.Kernel  // in place of the system's sockets; for tests
@@ -309,7 +308,7 @@ func (s *Server) lock() {
 		s.told = make(chan struct{})
 		s.sets = make(map[*loopSet]struct{})
 		s.serving = make(map[*serving]struct{})
-		s.streams = make(map[*stream.Conn]struct{})
+		s.streams = make(map[conn.Driven]struct{})
 		s.places = place.New()
 		s.routes = s.places.NewRoutes()
 		s.places.Changed, s.routes.Changed = s.observed.Placed(false), s.observed.Placed(true)

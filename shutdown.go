@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/stream"
 )
 
 // RegisterOnShutdown registers f to be called, in its own goroutine, by Shutdown.
@@ -91,19 +90,19 @@ func (s *Server) Close() error {
 	s.lock()
 	s.notifyStopping()
 	s.mu.Unlock()
-	s.notifyAll(conn.Kill, (*stream.Conn).Kill)
+	s.notifyAll(conn.Kill, conn.Driven.Kill)
 	return err
 }
 
 // drain closes idle connections and lets the others end after their request.
-func (s *Server) drain() { s.notifyAll(conn.Drain, (*stream.Conn).Drain) }
+func (s *Server) drain() { s.notifyAll(conn.Drain, conn.Driven.Drain) }
 
 // closeIdle closes idle connections.
-func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, (*stream.Conn).CloseIdle) }
+func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, conn.Driven.CloseIdle) }
 
 // notifyAll notifies every connection, those of the goroutine engine without
 // holding the lock: closing a net.Conn may take arbitrarily long.
-func (s *Server) notifyAll(what conn.Command, notify func(*stream.Conn)) {
+func (s *Server) notifyAll(what conn.Command, notify func(conn.Driven)) {
 	s.lock()
 	for _, set := range s.loopSets() {
 		set.Broadcast(what)
@@ -129,7 +128,7 @@ func (s *Server) closeListeners() (err error) {
 	return err
 }
 
-func (s *Server) track(c *stream.Conn) {
+func (s *Server) track(c conn.Driven) {
 	s.lock()
 	s.streams[c] = struct{}{}
 	s.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Server) track(c *stream.Conn) {
 	}
 }
 
-func (s *Server) untrack(c *stream.Conn) {
+func (s *Server) untrack(c conn.Driven) {
 	s.lock()
 	defer s.mu.Unlock()
 	delete(s.streams, c)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge/h1"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/observe"
@@ -35,7 +36,7 @@ type Server struct {
 	// Loops returns the server's loops, and release ends their use.
 	Loops func() (set *Set, release func(), err error)
 	// Track is called with each connection on a goroutine when it opens, Untrack when it has ended.
-	Track, Untrack func(*stream.Conn)
+	Track, Untrack func(conn.Driven)
 	// HandshakeTimeout bounds a TLS handshake, and HandshakeFailed logs its error and
 	// returns the response to a client that does not speak TLS.
 	HandshakeTimeout func() time.Duration

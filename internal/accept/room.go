@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sched"
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -22,7 +22,7 @@ const seekFor = 10 * loop.BarrenFor
 type Room struct {
 	// Streams returns up to most of the server's connections on goroutines, in a random
 	// order, and Loops its loops.
-	Streams func(most int) []*stream.Conn
+	Streams func(most int) []conn.Driven
 	Loops   func() []*loop.Loop
 
 	until atomic.Int64 // before which no other search begins
@@ -74,9 +74,9 @@ const (
 
 // giveWay is Loop.GiveWay for connections on goroutines. An eighth of those
 // that could be spared goes at once, as with nginx.
-func giveWay(some []*stream.Conn) bool {
+func giveWay(some []conn.Driven) bool {
 	type spare struct {
-		c     *stream.Conn
+		c     conn.Driven
 		since int64
 	}
 	var spares []spare

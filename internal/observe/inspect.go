@@ -9,7 +9,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
@@ -34,7 +33,7 @@ func (o *Server) RunningRequests(max int) []stats.Request {
 			to.add(r, since)
 		})
 		return true
-	}, func(c *stream.Conn, to *oldest[stats.Request]) bool {
+	}, func(c conn.Driven, to *oldest[stats.Request]) bool {
 		c.Running(to.before, func(r stats.Request, since int64) {
 			r.Loop = -1
 			to.add(r, since)
@@ -57,7 +56,7 @@ func (o *Server) OpenConnections(max int) []stats.Connection {
 		what.Loop = index
 		to.all = append(to.all, aged[stats.Connection]{what, since})
 		return len(to.all) < max
-	}, func(c *stream.Conn, to *oldest[stats.Connection]) bool {
+	}, func(c conn.Driven, to *oldest[stats.Connection]) bool {
 		what, since := c.Inspect()
 		to.all = append(to.all, aged[stats.Connection]{what, since})
 		return len(to.all) < max
@@ -107,7 +106,7 @@ func (o *oldest[T]) cut() {
 // a loop has to look at does not grow with them.
 func survey[T any](
 	o *Server, onLoop func(c *conn.Conn, index int, to *oldest[T]) bool,
-	beside func(*stream.Conn, *oldest[T]) bool, max int,
+	beside func(conn.Driven, *oldest[T]) bool, max int,
 ) []aged[T] {
 	if max <= 0 {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/tlsio"
 )
 
@@ -32,7 +32,7 @@ type Server struct {
 // Now is what a server is made of at a moment.
 type Now struct {
 	Loops      []*loop.Loop // that have not ended, the oldest first
-	Streams    []*stream.Conn
+	Streams    []conn.Driven
 	Slots      *loop.Semaphore // nil for none
 	Handshakes *tlsio.Bound    // on loops
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
-	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -138,7 +137,7 @@ func (v *view) read(l *loop.Loop) {
 	}
 }
 
-func fillConnections(sn *stats.Snapshot, all *tally.Counts, engine []*stream.Conn) {
+func fillConnections(sn *stats.Snapshot, all *tally.Counts, engine []conn.Driven) {
 	n := &sn.Connections
 	n.Goroutines = int64(len(engine))
 	for _, c := range engine {

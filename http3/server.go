@@ -1,0 +1,287 @@
+package http3
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/chert-http/chert/internal/accept"
+	"github.com/chert-http/chert/internal/bridge/h3"
+	codec "github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/observe"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/tally"
+)
+
+// server is a UDP socket and the connections that come on it.
+type server struct {
+	h         *HTTP3
+	host      *accept.PacketHost
+	socket    *net.UDPConn
+	transport *quic.Transport
+	listener  *quic.Listener
+	config    func() *h3.Config
+
+	shaking atomic.Int64 // connections whose handshakes have not ended
+
+	mu     sync.Mutex
+	open   int // connections, those whose handshakes have not ended too
+	closed bool
+}
+
+// OpenPackets implements accept.Packets, for chert.Server.
+func (h *HTTP3) OpenPackets(host *accept.PacketHost, addr *net.TCPAddr) (accept.PacketServer, error) {
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone})
+	if err != nil {
+		return nil, fmt.Errorf("chert: HTTP/3: %w", err)
+	}
+	s := &server{h: h, host: host, socket: socket}
+	s.config = sync.OnceValue(s.makeConfig)
+	s.transport = &quic.Transport{
+		Conn: socket, ConnectionIDLength: 8, ConnContext: s.enter, VerifySourceAddress: s.doubts,
+		DisableVersionNegotiationPackets: false,
+	}
+	if err := s.setKeys(); err == nil {
+		s.listener, err = s.transport.Listen(tlsConfig(host.TLS), s.quicConfig())
+	}
+	if err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("chert: HTTP/3: %w", err)
+	}
+	return s, nil
+}
+
+// setKeys makes the keys of the transport.
+func (s *server) setKeys() error {
+	secret := s.h.o.Secret
+	if len(secret) == 0 {
+		secret = make([]byte, 32)
+		rand.Read(secret)
+	}
+	for _, key := range []struct {
+		label string
+		set   func(key []byte)
+	}{
+		{"chert stateless reset", func(k []byte) { s.transport.StatelessResetKey = (*quic.StatelessResetKey)(k) }},
+		{"chert address token", func(k []byte) { s.transport.TokenGeneratorKey = (*quic.TokenGeneratorKey)(k) }},
+	} {
+		k, err := hkdf.Key(sha256.New, secret, nil, key.label, 32)
+		if err != nil {
+			return err
+		}
+		key.set(k)
+	}
+	return nil
+}
+
+// tlsConfig is a server's configuration for QUIC: TLS 1.3, and h3 alone by ALPN.
+func tlsConfig(of *tls.Config) *tls.Config {
+	c := of.Clone()
+	c.NextProtos = []string{"h3"}
+	c.MinVersion = tls.VersionTLS13
+	if get := of.GetConfigForClient; get != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			own, err := get(hello)
+			if err != nil || own == nil {
+				return nil, err
+			}
+			own = own.Clone()
+			own.NextProtos, own.MinVersion, own.GetConfigForClient = c.NextProtos, c.MinVersion, nil
+			return own, nil
+		}
+	}
+	return c
+}
+
+// maxIdle is the transport's limit of a connection without IdleTimeout: QUIC has no other way to
+// learn that a client has gone.
+const maxIdle = 10 * time.Minute
+
+func (s *server) quicConfig() *quic.Config {
+	h := s.host
+	c := &quic.Config{
+		HandshakeIdleTimeout:           h.HandshakeTimeout / 2, // of which twice that may be used
+		MaxIdleTimeout:                 maxIdle,
+		InitialStreamReceiveWindow:     uint64(h.StreamWindow),
+		MaxStreamReceiveWindow:         uint64(max(h.StreamWindow, h.MaxWindow)),
+		InitialConnectionReceiveWindow: uint64(h.ConnWindow),
+		MaxConnectionReceiveWindow:     uint64(max(h.ConnWindow, h.MaxWindow)),
+		MaxIncomingStreams:             int64(h.MaxStreams),
+		MaxIncomingUniStreams:          h3.MaxUni,
+		RequireStreamCreditRelease:     true,
+	}
+	return c
+}
+
+// makeConfig is at the first connection, as over TCP.
+func (s *server) makeConfig() *h3.Config {
+	cfg := s.host.Config()
+	bytes, fields := cfg.Head.Get()
+	return &h3.Config{
+		Config: &cfg.Config, List: pack.Limits{Bytes: bytes, Fields: fields}, MaxStreams: s.host.MaxStreams,
+		HeadTime: cfg.HeadTime, IdleTime: cfg.IdleTime,
+		ExtendedConnect: s.host.ExtendedConnect, CountError: s.host.CountError,
+	}
+}
+
+// AltSvc implements accept.PacketServer.
+func (s *server) AltSvc() string {
+	port := s.h.o.Port
+	if port == 0 {
+		port = s.socket.LocalAddr().(*net.UDPAddr).Port
+	}
+	return `h3=":` + strconv.Itoa(port) + `"; ma=` + strconv.Itoa(int(s.h.o.MaxAge.Seconds()))
+}
+
+// Serve implements accept.PacketServer.
+func (s *server) Serve() { go s.accept() }
+
+func (s *server) accept() {
+	for {
+		c, err := s.listener.Accept(context.Background())
+		if err != nil {
+			return // closed
+		}
+		go s.serve(c)
+	}
+}
+
+// maxShaking is above how many handshakes a client has to show that its address is its own.
+const maxShaking = 256
+
+// doubts reports whether a client must show that its address is its own, at the cost of a round
+// trip, before the server keeps anything of it.
+func (s *server) doubts(net.Addr) bool {
+	return s.shaking.Load() >= maxShaking || s.host.Gate.Crowded()
+}
+
+var errNoPlace = errors.New("too many connections")
+
+// place is the key of a connection's entry in the gate.
+type placeKey struct{}
+
+// entry is a connection in the gate. Its client counts as one of an address when the handshake has
+// shown that the address is the client's own.
+type entry struct {
+	mu      sync.Mutex
+	counts  string
+	shaking bool
+	left    bool
+}
+
+// enter is called for a connection that begins.
+func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	if !s.host.Gate.Enter() {
+		s.host.Seek()
+		s.host.Observed.Refuse(info.RemoteAddr.String(), s.socket.LocalAddr(), 0, observe.NoRoom, nil)
+		return nil, errNoPlace
+	}
+	s.mu.Lock()
+	s.open++
+	s.mu.Unlock()
+	s.shaking.Add(1)
+	s.host.Observed.Shaking(1)
+	e := &entry{shaking: true}
+	ctx = context.WithValue(ctx, placeKey{}, e)
+	context.AfterFunc(ctx, func() { s.leave(e) })
+	return ctx, nil
+}
+
+// shaken ends a handshake.
+func (s *server) shaken(e *entry) {
+	e.mu.Lock()
+	was := e.shaking
+	e.shaking = false
+	e.mu.Unlock()
+	if was {
+		s.shaking.Add(-1)
+		s.host.Observed.Shaking(-1)
+	}
+}
+
+// leave ends a connection.
+func (s *server) leave(e *entry) {
+	s.shaken(e)
+	e.mu.Lock()
+	counts := e.counts
+	e.left = true
+	e.mu.Unlock()
+	s.host.Gate.Leave(counts)
+	s.mu.Lock()
+	s.open--
+	last := s.closed && s.open == 0
+	s.mu.Unlock()
+	if last {
+		s.end()
+	}
+}
+
+// admit counts a client that has shown its address, or reports that it has too many connections.
+func (s *server) admit(e *entry, peer string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.left || !s.host.Gate.Admit(peer) {
+		return e.left
+	}
+	e.counts = peer
+	return true
+}
+
+// serve serves a connection.
+func (s *server) serve(c *quic.Conn) {
+	peer := c.RemoteAddr().String()
+	e := c.Context().Value(placeKey{}).(*entry)
+	s.shaken(e)
+	if !s.admit(e, peer) {
+		s.host.Observed.Refuse(peer, c.LocalAddr(), http.StatusServiceUnavailable, observe.NoShare, nil)
+		c.CloseWithError(quic.ApplicationErrorCode(codec.ExcessiveLoad), "too many connections of an address")
+		return
+	}
+	state := c.ConnectionState().TLS
+	s.host.Observed.Shaken(&state, 0)
+	t := s.host.Observed.Shard()
+	t.Add(false, tally.Accepted, 1)
+	session := s.config().New(connection{c, &state}, t, func(session *h3.Session) {
+		t.Add(false, tally.Closed, 1)
+		s.host.Untrack(session)
+	})
+	s.host.Track(session)
+	session.Serve()
+}
+
+// Close implements accept.PacketServer.
+func (s *server) Close() {
+	s.listener.Close()
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	none := s.open == 0
+	s.mu.Unlock()
+	if first && none {
+		s.end()
+	}
+}
+
+// end closes the socket, on which there are no connections. Not at once: the last of them may have
+// something to say about its end.
+func (s *server) end() {
+	go func() {
+		s.transport.Close()
+		s.socket.Close()
+	}()
+}
+
+var _ = slices.Contains[[]string]

@@ -1,0 +1,48 @@
+package h3
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/pack"
+)
+
+// Config is what the HTTP/3 sessions of a server have in common. It is immutable once there is one.
+type Config struct {
+	*bridge.Config
+	// List bounds a request's fields. Its Bytes bound a section on the wire too.
+	List pack.Limits
+	// MaxStreams bounds the requests that a client has under way at a time; the transport does.
+	MaxStreams int
+	// HeadTime is what a client has for each field section, IdleTime for the next request when
+	// none is under way, in nanoseconds; 0 is no limit.
+	HeadTime, IdleTime int64
+	// ExtendedConnect tells clients that they may open tunnels (RFC 9220).
+	ExtendedConnect bool
+	// CountError, if not nil, is called for errors, with names of lower-case letters and
+	// underscores. Any goroutine calls it.
+	CountError func(name string)
+}
+
+const (
+	// resetBudget is for requests that end before their answers do, by the client or because of
+	// it (CVE-2023-44487): so many, and resetRate more each second. Each request that is answered
+	// gives one back.
+	resetBudget = 500
+	resetRate   = 50
+	// idleBudget is for what does nothing: frames without a meaning or of no bytes, PRIORITY_UPDATE,
+	// cancellations of QPACK, streams of unknown types. Each request gives usefulWorth back.
+	idleBudget  = 10_000
+	idleRate    = 330
+	usefulWorth = 4
+	// uselessSize is how many bytes that mean nothing count as one frame more.
+	uselessSize = 2 << 10
+	// maxFields bounds the fields of all requests of a connection, in times of what one may have.
+	maxFields = 64
+	// MaxUni is how many unidirectional streams a client may have: three that it needs, and some
+	// of types that a server does not know (RFC 9114 section 6.2.3).
+	MaxUni = 8
+	// lingerFor is how long a connection is kept after its last answer for what QUIC may have to
+	// send again, when the server ends it.
+	lingerFor = 2 * time.Second
+)

@@ -1,0 +1,163 @@
+package h3
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is the fast path: a request that is answered from its decoded fields.
+
+// directRequest is what the fast path makes of a request: the conn.UserCode of a direct handler.
+type directRequest struct {
+	handler direct.Handler
+	x       wire.Exchange
+	st      *stream
+	block   []byte
+	route   string // that a router has matched, when the handler has declined
+	// What Run has found: the handler has returned, and has answered.
+	returned, answered bool
+}
+
+// Run implements conn.UserCode.
+func (d *directRequest) Run() {
+	d.st.timing.Begin()
+	d.answered = d.handler.ServeDirect((*direct.Exchange)(&d.x))
+	d.returned = true
+	d.st.timing.End()
+}
+
+// Ended implements conn.UserCode.
+func (d *directRequest) Ended(e exec.End) {
+	d.st.timing.End()
+	d.st.s.LogEnd(e)
+	if e.Exited() {
+		d.abandon()
+	}
+}
+
+// serveDirect serves a request by the fast path, or reports false: then the request is for the
+// plain way. Afterwards r is not the caller's.
+func (st *stream) serveDirect(r *request) bool {
+	s := st.s
+	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t)
+	if !ok {
+		return false
+	}
+	d := &r.direct
+	d.handler, d.st, d.returned, d.answered = h, st, false, false
+	d.x.Reset(req)
+	st.timing.Select(s.tally, false)
+	conn.Guard(d)
+	switch {
+	case !d.returned: // d may still be in use, so it is not kept
+		d.abandon()
+		return true
+	case d.answered && d.x.Plan() == nil:
+		st.sendDirect(d)
+		d.reset()
+		r.free()
+		st.finished()
+		return true
+	}
+	exec.Call(d.x.Discard, s.LogEnd)
+	route := d.x.Pattern()
+	d.reset()
+	d.route = route
+	return false
+}
+
+// reset makes d empty.
+func (d *directRequest) reset() {
+	d.x.Reset(wire.Request{})
+	d.handler, d.st = nil, nil
+}
+
+// abandon ends a request whose handler, or Done of its file, has panicked.
+func (d *directRequest) abandon() {
+	st := d.st
+	s := st.s
+	o := bridge.Abandoned(&d.x)
+	s.Follow(own{st}, &o)
+	exec.Call(d.x.Drop, s.LogEnd)
+	st.timing.Account(s.tally, false, st.answered(), d.x.Pattern())
+	st.abort(&http3.StreamError{Code: http3.InternalError})
+	st.finished()
+}
+
+// sendDirect sends the answer that the handler has made.
+func (st *stream) sendDirect(d *directRequest) {
+	s := st.s
+	var a wire.Answer
+	if !exec.Call(func() { a = d.x.Finish() }, s.LogEnd) { // Done of a file that is not sent
+		st.timing.Account(s.tally, false, st.answered(), d.x.Pattern())
+		st.abort(&http3.StreamError{Code: http3.InternalError})
+		return
+	}
+	st.status = int32(a.Status)
+	b := qpack{}.Status(d.block[:0], a.Status)
+	for i := range a.Fields {
+		b = http3.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
+	}
+	if !a.HasDate {
+		b = appendDate(b, sys.Nanotime())
+	}
+	d.block = b
+	if limit := a.WriteLimit(s.WriteTimeout); limit > 0 {
+		own{st}.SetWriteDeadline(time.Now().Add(limit))
+	}
+	o := bridge.OutcomeOf(&a)
+	sent, err := int64(len(a.Body)), error(nil)
+	if a.File.File != nil {
+		sent, err = st.sendFile(b, &a.File)
+	} else if err = st.put(b, nil, a.Body); err != nil {
+		sent = 0
+	}
+	if err == nil {
+		err = st.endSent()
+	}
+	if err != nil {
+		o.Cut(sent)
+		st.abort(&http3.StreamError{Code: http3.InternalError})
+	}
+	s.Follow(own{st}, &o)
+	st.timing.Account(s.tally, false, st.answered(), d.x.Pattern())
+}
+
+// sendFile sends an answer whose body is a part of a file.
+func (st *stream) sendFile(head []byte, f *direct.File) (sent int64, err error) {
+	w := &frames{st: st, head: head}
+	err = f.CopyTo(w)
+	if err == nil && w.head != nil { // an empty file
+		_, err = w.Write(nil)
+	}
+	if f.Done != nil {
+		exec.Call(f.Done, st.s.LogEnd)
+	}
+	return w.sent, err
+}
+
+// frames is an answer that is written as it is read from a file.
+type frames struct {
+	st   *stream
+	head []byte // to be sent first
+	sent int64
+}
+
+// Write implements io.Writer.
+func (w *frames) Write(p []byte) (int, error) {
+	head := w.head
+	w.head = nil
+	if err := w.st.put(head, nil, p); err != nil {
+		return 0, err
+	}
+	w.sent += int64(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,150 @@
+package h3
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+)
+
+// This file ends connections, for their server and because they are idle.
+
+// noGoAway is the ID of a first GOAWAY: the largest of a request. All requests are served.
+const noGoAway = 1<<62 - 4
+
+// drain is how far a graceful end is (RFC 9114 section 5.2).
+type drain struct {
+	begun bool // the first GOAWAY is out
+	last  bool // the second one is: when the requests have ended the connection does
+	timer *time.Timer
+}
+
+// Drain ends the connection when the requests have been answered that the client has sent before
+// it can know. What has outlived its handler is told to stop if the server does.
+func (s *Session) Drain() {
+	s.mu.Lock()
+	first := !s.drain.begun && !s.over
+	if first {
+		s.drain.begun = true
+		s.goAwayLocked(noGoAway)
+		// For what is on its way.
+		s.drain.timer = time.AfterFunc(min(max(2*s.qc.RTT(), 20*time.Millisecond), time.Second), s.drainLast)
+	}
+	s.mu.Unlock()
+	if s.Ending() {
+		for _, st := range s.all() {
+			st.stop()
+		}
+	}
+}
+
+// drainLast rejects what the client sends from now on.
+func (s *Session) drainLast() {
+	s.mu.Lock()
+	if s.over || s.drain.last {
+		s.mu.Unlock()
+		return
+	}
+	s.drain.begun, s.drain.last = true, true
+	s.last = s.next
+	s.goAwayLocked(s.last)
+	idle := len(s.streams) == 0
+	s.mu.Unlock()
+	if idle {
+		s.linger()
+	}
+}
+
+func (s *Session) goAwayLocked(id uint64) {
+	if s.control != nil {
+		s.control.TryWrite(http3.AppendGoAway(nil, id))
+	}
+}
+
+// linger ends the connection, on which no request is under way, when QUIC has had time to send
+// the last answers again. Most clients close it themselves before.
+func (s *Session) linger() {
+	s.mu.Lock()
+	wait := lingerFor - time.Duration(sys.Nanotime()-s.since)
+	if s.next == 0 {
+		wait = 0
+	}
+	s.mu.Unlock()
+	if wait <= 0 {
+		s.end()
+		return
+	}
+	time.AfterFunc(wait, s.end)
+}
+
+// end closes the connection at once.
+func (s *Session) end() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.qc.Close(http3.NoError, "")
+}
+
+// all returns the streams.
+func (s *Session) all() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*stream, 0, len(s.streams))
+	for _, st := range s.streams {
+		all = append(all, st)
+	}
+	return all
+}
+
+// expired is called when no request may have been under way for IdleTime.
+func (s *Session) expired() {
+	s.mu.Lock()
+	left := time.Duration(s.cfg.IdleTime)
+	if s.since != 0 {
+		left -= time.Duration(sys.Nanotime() - s.since)
+	}
+	if s.over || left > 0 {
+		if !s.over {
+			s.idle.Reset(left)
+		}
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.tally.Late(false, tally.LateIdle)
+	s.drainLast()
+}
+
+// CloseIdle ends the connection if it is idle, and leaves it alone otherwise.
+func (s *Session) CloseIdle() {
+	if _, idle := s.Spare(); idle {
+		s.Drain()
+	}
+}
+
+// Spare reports whether the connection could give way to another, and since when.
+func (s *Session) Spare() (since int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since, s.since != 0 && !s.over && !s.drain.last
+}
+
+// GiveWay ends the connection soon if it is still spare.
+func (s *Session) GiveWay() bool {
+	_, ok := s.Spare()
+	if ok {
+		s.drainLast()
+	}
+	return ok
+}
+
+// Active reports whether the connection has a request in progress.
+func (s *Session) Active() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since == 0
+}
+
+// Kill ends the connection immediately; calls of user code that runs on it fail.
+func (s *Session) Kill() { s.end() }

@@ -1,0 +1,129 @@
+package h3
+
+import (
+	"net/http"
+	"sync/atomic"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is an answer as its handler makes it.
+
+// qpack is the section.Encoder of HTTP/3. Its Status, which comes first, begins a section.
+type qpack struct{}
+
+func (qpack) Status(b []byte, status int) []byte {
+	return http3.AppendStatus(http3.AppendPrefix(b), status)
+}
+func (qpack) Field(b []byte, name, value string) []byte { return http3.AppendField(b, name, value) }
+func (qpack) Int(b []byte, id pack.NameID, n int64) []byte {
+	return http3.AppendInt(b, id, n)
+}
+func (qpack) Type(b []byte, value string) []byte { return http3.AppendType(b, value) }
+func (qpack) Date(b []byte, now int64) []byte    { return appendDate(b, now) }
+
+// dateBlock is a Date field as it is in field sections.
+type dateBlock struct {
+	value string
+	block []byte
+}
+
+var lastDate atomic.Pointer[dateBlock]
+
+// appendDate appends the Date field for now, of sys.Nanotime.
+func appendDate(b []byte, now int64) []byte {
+	value := bridge.DateValue(now)
+	d := lastDate.Load()
+	if d == nil || d.value != value {
+		d = &dateBlock{value, http3.AppendKnown(nil, pack.IDDate, value)}
+		lastDate.Store(d)
+	}
+	return append(b, d.block...)
+}
+
+// Begin implements bridge.Message.
+func (st *stream) Begin() *bridge.Progress {
+	st.writing = section.Begin(qpack{})
+	return &st.writing.Progress
+}
+
+// End implements bridge.Message.
+func (st *stream) End() {
+	st.writing.End()
+	st.writing = nil
+}
+
+// Interim implements bridge.Message.
+func (st *stream) Interim(status int, h http.Header) error {
+	return st.put(section.Interim(qpack{}, make([]byte, 0, 64), status, h), nil, nil)
+}
+
+// Head implements bridge.Message.
+func (st *stream) Head(status int, h http.Header) {
+	if st.writing.Head(status, h, st.s.Logf) {
+		st.leave = true
+	}
+}
+
+// Complete implements bridge.Message.
+func (st *stream) Complete(p []byte) error {
+	st.writing.Complete(&st.Res, st.IsHEAD, p, sys.Nanotime)
+	return nil
+}
+
+// Data implements bridge.Message.
+func (st *stream) Data(p []byte) error {
+	w := st.writing
+	if w.Gather(p) {
+		return nil
+	}
+	err := st.commit(w.Gathered(), p)
+	if err != nil {
+		w.Lost += int64(len(p)) // or a part of it
+	}
+	return err
+}
+
+// Flush implements bridge.Message.
+func (st *stream) Flush() error { return st.commit(st.writing.Gathered(), nil) }
+
+// commit sends the head if it has not been sent, and then a and b of the body.
+func (st *stream) commit(a, b []byte) error {
+	head := st.writing.Take()
+	if len(head) > 0 {
+		st.status = int32(st.writing.Status)
+	}
+	return st.put(head, a, b)
+}
+
+// Finish implements bridge.Message.
+func (st *stream) Finish(h http.Header) conn.Next {
+	w := st.writing
+	if w.Err != nil {
+		return conn.Close
+	}
+	if w.Err = st.Flush(); w.Err != nil || w.Short(st.IsHEAD) {
+		// The client counts on Content-Length; a reset tells it that less came.
+		return conn.Close
+	}
+	if tail := w.Tail(h); len(tail) > 0 {
+		if w.Err = st.put(append(http3.AppendPrefix(nil), tail...), nil, nil); w.Err != nil {
+			return conn.Close
+		}
+	}
+	if w.Err = st.endSent(); w.Err != nil {
+		return conn.Close
+	}
+	return conn.More
+}
+
+// Raw implements bridge.Message.
+func (st *stream) Raw() bool { return false }
+
+// Held implements bridge.Message.
+func (st *stream) Held() int64 { return st.writing.Held() }

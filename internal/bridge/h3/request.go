@@ -1,0 +1,309 @@
+package h3
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/priority"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
+)
+
+// This file is a request from its first byte to its handler (RFC 9114 section 4.1).
+
+// request is a decoded field section. It is pooled.
+type request struct {
+	fields section.Fields
+	t      section.Target
+	direct directRequest
+}
+
+var requests = sync.Pool{New: func() any {
+	r := new(request)
+	r.fields.Init()
+	return r
+}}
+
+// keepFields bounds what of a section's room is kept, in bytes.
+const keepFields = 16 << 10
+
+func (r *request) free() {
+	r.t = section.Target{}
+	r.fields.Reset(keepFields)
+	requests.Put(r)
+}
+
+// headSize is what is read at first: most requests have less.
+const headSize = 2 << 10
+
+var (
+	errMessage    = &http3.StreamError{Code: http3.MessageError, Reason: "malformed request"}
+	errIncomplete = &http3.StreamError{Code: http3.RequestIncomplete, Reason: "the request has not come to its end"}
+	errNoRoom     = &http3.StreamError{Code: http3.RequestRejected, Reason: "too many fields of requests"}
+	errTooLarge   = errors.New("the request's fields are too large")
+	errDataFirst  = &http3.ConnError{Code: http3.FrameUnexpected, Reason: "DATA before HEADERS"}
+	errAfter      = &http3.ConnError{Code: http3.FrameUnexpected, Reason: "a frame after the trailers"}
+	errCut        = &http3.ConnError{Code: http3.FrameError, Reason: "a stream ends within a frame"}
+	errLateHead   = errors.New("the request's fields do not come in time")
+)
+
+// serve serves the stream to its end, but for what outlives its handler.
+func (st *stream) serve() {
+	r := requests.Get().(*request)
+	end, err := st.readHead(r)
+	if err != nil {
+		st.refuse(r, err)
+		r.free()
+		return
+	}
+	s := st.s
+	if len(r.t.Priority) > 0 {
+		p := priority.Parse(r.t.Priority)
+		st.str.SetPriority(int8(p.Urgency), p.Incremental)
+	}
+	if end && st.serveDirect(r) {
+		return
+	}
+	st.exchange = new(exchange)
+	st.Time = st.timing
+	st.Init(&s.Client, st)
+	st.Shared, st.Proto, st.Way = true, tally.HTTP3, stats.Goroutine
+	ok := section.Fill(&st.Exchange, &r.fields.Fields, &r.t, st.values[:0], s.cfg.List.Fields)
+	if !ok {
+		st.exchange = nil
+		st.refuse(r, errMessage)
+		r.free()
+		return
+	}
+	st.initBody(&r.t, end)
+	st.Note(r.direct.route)
+	r.direct.route = ""
+	r.free()
+	st.mu.Lock()
+	st.shown = &st.Exchange
+	st.mu.Unlock()
+	st.run()
+}
+
+// initBody sets the request's body.
+func (st *stream) initBody(t *section.Target, end bool) {
+	if end {
+		st.SetBody(nil, false, false, false)
+		return
+	}
+	st.Req.ContentLength = t.Length
+	// As with net/http over HTTP/2, a read that has timed out is not tried again.
+	st.SetBody(&st.reqBody, true, true, t.Expect)
+}
+
+// readHead reads and judges the fields of the request. end: it has no body.
+func (st *stream) readHead(r *request) (end bool, err error) {
+	s := st.s
+	if d := s.cfg.HeadTime; d > 0 {
+		st.str.SetReadDeadline(time.Now().Add(time.Duration(d)))
+	}
+	h, err := st.nextFrame(headSize)
+	st.timing.Since = sys.Nanotime()
+	switch {
+	case err == io.EOF:
+		return false, errIncomplete
+	case err != nil:
+		return false, err
+	case h.Type == http3.FrameData:
+		return false, errDataFirst
+	}
+	if err := st.decode(h.Length, &r.fields); err != nil {
+		return false, err
+	}
+	f, t := &r.fields.Fields, &r.t
+	if f.TooLarge {
+		return false, errTooLarge
+	}
+	if f.Malformed || !t.Parse(f) || len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
+		return false, errMessage
+	}
+	st.length = t.Length
+	if end, err = st.atEnd(); err != nil {
+		return false, err
+	}
+	if end && t.Length > 0 {
+		return false, errMessage
+	}
+	return end, st.keep(f.Size())
+}
+
+// keep counts size bytes of fields, or reports that there are too many.
+func (st *stream) keep(size int) error {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (s.fields+size)/maxFields > s.cfg.List.Bytes {
+		return errNoRoom
+	}
+	st.fields += size
+	s.fields += size
+	s.useless.Refund(usefulWorth)
+	return nil
+}
+
+// decode reads a field section of n bytes.
+func (st *stream) decode(n uint64, f *section.Fields) error {
+	s := st.s
+	if n > uint64(s.cfg.List.Bytes) { // none with so many bytes could be within the limit, decoded
+		return errTooLarge
+	}
+	if have := st.buffered(); uint64(len(have)) >= n { // the usual case: it is decoded where it is
+		part, k := st.frames.Next(have[:n])
+		if part == http3.PartPayload || n == 0 {
+			err := http3.Decode(have[:k], &f.Fields, s.cfg.List)
+			st.discard(k)
+			return err
+		}
+	}
+	// RFC 9114 has no bound for what many streams begin: this has.
+	if s.heads.Add(int64(n)) > max(maxHeads, int64(2*s.cfg.List.Bytes)) {
+		s.heads.Add(-int64(n))
+		return errNoRoom
+	}
+	defer s.heads.Add(-int64(n))
+	b := buf.Get(int(n))
+	defer b.Release()
+	for uint64(len(b.B)) < n {
+		k, err := st.readPayload(b.Whole()[len(b.B):n])
+		b.B = b.Whole()[:len(b.B)+k]
+		if err != nil {
+			return err
+		}
+	}
+	return http3.Decode(b.B, &f.Fields, s.cfg.List)
+}
+
+// maxHeads is how many bytes of incomplete sections a connection may have.
+const maxHeads = 1 << 20
+
+// refuse ends a request that has no handler. err is why.
+func (st *stream) refuse(r *request, err error) {
+	s := st.s
+	defer st.finished()
+	if s.failed(err) {
+		st.unanswered(0)
+		return
+	}
+	var e *http3.StreamError
+	switch {
+	case err == errMessage:
+		st.answer(r, http.StatusBadRequest, errMessage.Reason)
+		s.spendReset()
+		st.abort(errMessage)
+	case err == errTooLarge:
+		st.answer(r, http.StatusRequestHeaderFieldsTooLarge, err.Error())
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.tally.Late(false, tally.LateHead)
+		if st.frames.Within() || len(st.buffered()) > 0 {
+			st.answer(r, http.StatusRequestTimeout, errLateHead.Error())
+		} else {
+			st.abort(errIncomplete)
+		}
+	case errors.As(err, &e):
+		st.unanswered(0)
+		st.abort(e)
+	default: // the client has reset it, or the connection has ended
+		st.unanswered(0)
+		st.abort(&http3.StreamError{Code: http3.RequestCancelled})
+	}
+}
+
+// answer sends the server's own answer to a request without a handler.
+func (st *stream) answer(r *request, status int, reason string) {
+	s := st.s
+	st.unanswered(status)
+	s.Refuse(status, reason, nil)
+	mediaType, text := s.RefusalPage(status)
+	if text == nil {
+		mediaType = "text/plain; charset=utf-8"
+		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
+	}
+	// Of a section that was not decoded the method is not known; without content it suits any.
+	known := len(r.fields.List) > 0
+	if !known || status == http.StatusBadRequest {
+		mediaType, text = "", nil
+	}
+	block := appendDate(qpack{}.Status(nil, status), sys.Nanotime())
+	if mediaType != "" {
+		block = http3.AppendField(block, "Content-Type", mediaType)
+	}
+	block = http3.AppendInt(block, pack.IDContentLength, int64(len(text)))
+	if known && section.IsHEAD(&r.fields.Fields) {
+		text = nil
+	}
+	if st.put(block, text, nil) == nil {
+		st.endSent()
+	}
+}
+
+// unanswered counts a request without a handler; status 0 is no answer.
+func (st *stream) unanswered(status int) {
+	if status == 0 {
+		st.s.spendReset()
+	}
+	st.s.Unanswered(tally.HTTP3, status, stats.Goroutine, false)
+}
+
+// acquire takes a slot for the handler, and reports whether that is to run, if only to be refused.
+func (st *stream) acquire() bool {
+	s := st.s
+	if s.Slots == nil {
+		return true
+	}
+	st.turn = make(chan struct{}, 1)
+	switch s.Slots.Acquire(st) {
+	case loop.Admitted:
+		st.hasSlot = true
+	case loop.Refused:
+		st.Refusal = bridge.ForRoom
+	case loop.Queued:
+		st.Time.Queued = true
+		select {
+		case <-st.turn:
+		case <-st.str.Context().Done():
+			if s.Slots.Withdraw(st) {
+				return false
+			}
+			<-st.turn
+		}
+		st.hasSlot = true
+	}
+	return true
+}
+
+// Acquired implements loop.Waiter.
+func (st *stream) Acquired() { st.turn <- struct{}{} }
+
+// run runs the handler.
+func (st *stream) run() {
+	s := st.s
+	if !st.acquire() {
+		st.Time.Drop(s.tally)
+		st.unanswered(0)
+		st.abort(&http3.StreamError{Code: http3.RequestCancelled})
+		st.finished()
+		return
+	}
+	st.Time.Select(s.tally, false)
+	defer st.finish() // also after runtime.Goexit
+	st.next = conn.Close
+	conn.Guard(st)
+}

@@ -1,0 +1,243 @@
+package h3
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/stats"
+)
+
+// exchange is what a handler may keep of a stream.
+type exchange struct {
+	bridge.Exchange
+	values  [2]string // of the request's fields, if they are not more
+	reqBody bridge.Body
+}
+
+// stream is one request and its answer: the bridge.Message of its exchange. Its fields are those
+// of its goroutine, and of the handler's which have the response's or the body's lock, but for
+// those that mu or Session.mu guards.
+type stream struct {
+	*exchange // nil for the fast path, and before
+	s         *Session
+	str       Stream
+	id        uint64
+	timing    bridge.Timing // until there is an exchange
+
+	// Reading.
+	frames   http3.Reader
+	in       *buf.Buf // received, not consumed; nil if empty
+	eof      bool     // the end of the stream has come
+	trailed  bool     // the trailers have
+	length   int64    // declared, -1 for none
+	received int64    // of the body
+	fields   int      // of the request and its trailers, in Session.fields; guarded by that mu
+
+	// The answer.
+	writing *section.Writing // nil before anything was written, and after it
+	status  int32            // once its head is out
+	kept    int              // bytes that the transport has accepted without waiting
+	ended   atomic.Bool      // its end is out
+	aborted atomic.Bool      // instead
+
+	next    conn.Next
+	leave   bool // the handler has set "Connection: close"
+	hasSlot bool // of Server.MaxHandlers
+	turn    chan struct{}
+	lasting *lasting // after Last; set with mu held
+	tunnel  *tunnel  // after Share; set with mu held
+
+	mu      sync.Mutex
+	readBy  time.Time
+	writeBy time.Time
+	dropped bool             // the body is not wanted
+	shown   *bridge.Exchange // what Running shows
+}
+
+// Run implements conn.UserCode: it runs the handler.
+func (st *stream) Run() { st.next = st.Serve() }
+
+// Ended implements conn.UserCode.
+func (st *stream) Ended(e exec.End) {
+	if st.next = st.Cut(e); e.Exited() {
+		st.next = conn.Close
+	}
+}
+
+// finish goes on with what the handler has left.
+func (st *stream) finish() {
+	s := st.s
+	switch {
+	case st.tunnel != nil:
+		st.tunnel.serve()
+	case st.lasting != nil:
+		st.Shed()
+		if st.next != conn.Detached { // runtime.Goexit
+			st.lasting.End(true)
+		}
+		st.dropInput(http3.NoError)
+		st.lasting.handed()
+		return
+	default:
+		if st.status == 0 {
+			st.Unsent()
+		}
+		st.Account(false)
+		if !st.ended.Load() {
+			// A panic, or an answer that is not what its head promises.
+			if st.str.Context().Err() != nil {
+				s.spendReset()
+			}
+			st.abort(&http3.StreamError{Code: http3.InternalError})
+		} else {
+			s.mu.Lock()
+			s.resets.Refund(1)
+			s.mu.Unlock()
+		}
+	}
+	if st.leave {
+		s.Drain()
+	}
+	st.finished()
+}
+
+// finished is the end of the stream.
+func (st *stream) finished() {
+	st.dropInput(http3.NoError) // RFC 9114 section 4.1: the rest of the request is not wanted
+	st.s.close(st)
+}
+
+// dropInput gives up what comes of the request.
+func (st *stream) dropInput(code http3.ErrCode) {
+	if st.in != nil {
+		st.in.Release()
+		st.in = nil
+	}
+	if !st.eof {
+		st.str.Stop(code)
+	}
+}
+
+// abort ends the stream early. An error of the client's is answered with its code.
+func (st *stream) abort(e *http3.StreamError) {
+	if st.aborted.Swap(true) {
+		return
+	}
+	if e.Reason != "" {
+		st.s.count("stream_", e.Code)
+	}
+	if !st.eof {
+		st.str.Stop(e.Code)
+	}
+	if !st.ended.Load() {
+		st.str.Reset(e.Code)
+	}
+}
+
+// stop tells what has outlived the handler that the server stops.
+func (st *stream) stop() {
+	st.mu.Lock()
+	l, t := st.lasting, st.tunnel
+	st.mu.Unlock()
+	if l != nil {
+		l.from().Stop()
+	}
+	if t != nil {
+		t.drain()
+	}
+}
+
+// answered is what the request counts as.
+func (st *stream) answered() tally.ID {
+	return tally.AnswerOf(tally.HTTP3, tally.ClassOf(int(st.status)), stats.Goroutine)
+}
+
+// What follows is the stream as its exchange has it.
+
+var (
+	_ bridge.Sharer      = (*stream)(nil)
+	_ bridge.BodyDropper = (*stream)(nil)
+)
+
+// Stream implements bridge.Sharer.
+func (st *stream) Stream() bridge.Stream { return own{st} }
+
+// Budget implements takeover.Budgeted.
+func (st *stream) Budget() *takeover.Budget { return &st.s.budget }
+
+// Release implements bridge.Message.
+func (st *stream) Release() {
+	if st.hasSlot {
+		st.hasSlot = false
+		st.s.Slots.Release()
+	}
+}
+
+// Aside implements bridge.Message.
+func (st *stream) Aside(f func()) { f() }
+
+// own is a stream as a bridge.Stream. The methods of its tunnel are for the session that takes the
+// stream over, from Share on.
+type own struct{ st *stream }
+
+// SetReadDeadline and SetWriteDeadline implement bridge.Stream.
+func (o own) SetReadDeadline(t time.Time) {
+	st := o.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.readBy = t
+	st.str.SetReadDeadline(st.untilLocked(st.s.Shared.Limits.ReadStall, t))
+}
+
+func (o own) SetWriteDeadline(t time.Time) {
+	st := o.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.writeBy = t
+	st.str.SetWriteDeadline(st.untilLocked(st.s.Shared.Limits.WriteStall, t))
+}
+
+// untilLocked is the sooner of by and the time after stall, in nanoseconds from now.
+func (st *stream) untilLocked(stall int64, by time.Time) time.Time {
+	if stall <= 0 {
+		return by
+	}
+	return conn.Sooner(by, time.Now().Add(time.Duration(stall)))
+}
+
+// WatchPeer implements bridge.Stream: the transport always reads.
+func (o own) WatchPeer() (gone bool) {
+	ctx := o.st.str.Context()
+	if ctx.Err() != nil {
+		return true
+	}
+	x := &o.st.exchange.Exchange
+	context.AfterFunc(ctx, func() { x.Gone(true) })
+	return false
+}
+
+// Unsent and Follow implement bridge.Stream: what was written is the transport's.
+func (o own) Unsent() (waiting, lost int64) {
+	if t := o.st.tunnel; t != nil {
+		return t.Out().Unsent()
+	}
+	return 0, 0
+}
+
+func (o own) Follow(f conn.Follower) {
+	if t := o.st.tunnel; t != nil {
+		t.Out().Follow(f)
+		return
+	}
+	f.Sent(0)
+}
