@@ -12,8 +12,7 @@ func AppendPrefix(b []byte) []byte { return append(b, 0, 0) }
 
 // AppendStatus appends the pseudo-field of an answer. status has three digits.
 func AppendStatus(b []byte, status int) []byte {
-	var digits [3]byte
-	digits = [3]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}
+	digits := [3]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}
 	for _, i := range indices(pack.IDStatus) {
 		if static[i].value == string(digits[:]) {
 			return appendIndexed(b, i)
