@@ -61,6 +61,9 @@ func neverIndexed(id pack.NameID) byte {
 
 // AppendInt is AppendKnown for a number.
 func AppendInt(b []byte, id pack.NameID, n int64) []byte {
+	if n == 0 {
+		return AppendKnown(b, id, "0") // which the table has of two fields
+	}
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], n, 10)
 	// Huffman makes five bits of 0 to 2 and six of the others: too little to count.

@@ -35,6 +35,8 @@ func TestAppend(t *testing.T) {
 		{"literal", AppendField(nil, "q", "a"), "2171 0161"},
 		{"literal name that HPACK has", AppendField(nil, "Via", "1"), fmt.Sprintf("%x", append(pack.AppendText(nil, 0x20, 3, "via"), 1, '1'))},
 		{"number", AppendInt(nil, pack.IDContentLength, 13), "54 023133"},
+		{"0", AppendInt(nil, pack.IDContentLength, 0), "c4"},
+		{"0 by name", AppendInt(nil, pack.IDRange, 0), "5f28 0130"},
 		{"number of another field", AppendInt(nil, pack.IDRetryAfter, 5), fmt.Sprintf("%x", append(pack.AppendText(nil, 0x20, 3, "retry-after"), 1, '5'))},
 		{"type that is whole", AppendType(nil, "text/css"), "f3"},
 		{"pseudo-field without the table", AppendKnown(nil, pack.IDProtocol, "a"), fmt.Sprintf("%x", append(pack.AppendText(nil, 0x20, 3, ":protocol"), 1, 'a'))},
