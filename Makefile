@@ -83,7 +83,7 @@ fuzz:
 
 # What depends on the system and on the processor, for linux/arm64 by qemu-user. The tests that are left out start their
 # own program again, or one they have built, which the kernel does not know how to run.
-QEMU_PACKAGES = . ./internal/http1 ./internal/http2 ./internal/sys ./internal/poll ./internal/loop ./internal/conn ./internal/tlsio ./internal/accept ./websocket ./eventstream ./router ./static
+QEMU_PACKAGES = . ./internal/http1 ./internal/http2 ./internal/http3 ./internal/pack ./internal/sys ./internal/poll ./internal/loop ./internal/conn ./internal/tlsio ./internal/accept ./websocket ./eventstream ./router ./static
 arm64-test:
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -count=1 -vet=off -short -timeout 15m -exec qemu-aarch64 -skip '^Test(Yield|NoDescriptors|SlowReaders|HugeFile|ManyFiles|DescriptorsExhausted|PermissionDenied|FromAnotherModule)$$' $(QEMU_PACKAGES)
 

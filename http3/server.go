@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -284,4 +283,3 @@ func (s *server) end() {
 	}()
 }
 
-var _ = slices.Contains[[]string]

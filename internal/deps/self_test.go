@@ -42,6 +42,7 @@ func TestCheckImports(t *testing.T) {
 		{"internal/http1", "bytes", "", "std"},
 		{"internal/http1", module + "/internal/buf", "may not import internal/buf", "codecs take bytes"},
 		{"internal/http2", "golang.org/x/net/http2/hpack", "may not import golang.org/x/net/http2/hpack", "HPACK is our own"},
+		{"internal/http3", "github.com/quic-go/qpack", "may not import github.com/quic-go/qpack", "and so is QPACK"},
 		{"internal/http1", "golang.org/x/net/http2/hpack", "may not import", "and only where it belongs"},
 		{"internal/sys", "golang.org/x/sys/unix", "", "its home"},
 		{"internal/poll", "golang.org/x/sys/unix", "only internal/sys", "not its home"},

@@ -15,8 +15,9 @@ type Control struct {
 
 // Next reads b up to the end of a frame that has a meaning. n is how many bytes it has read,
 // which are all of b if ok is false: no such frame has ended yet. Frames without a meaning
-// are passed over. The first frame is SETTINGS, and no other one is. payload is valid until
-// the next call. An error is a ConnError.
+// are passed over; a caller that bounds useless traffic counts n. The first frame is
+// SETTINGS, and no other one is. payload is valid until the next call. An error is a
+// ConnError.
 func (c *Control) Next(b []byte) (h Header, payload []byte, n int, ok bool, err error) {
 	for {
 		part, used := c.frames.Next(b[n:])

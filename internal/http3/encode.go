@@ -12,8 +12,7 @@ func AppendPrefix(b []byte) []byte { return append(b, 0, 0) }
 
 // AppendStatus appends the pseudo-field of an answer. status has three digits.
 func AppendStatus(b []byte, status int) []byte {
-	var digits [3]byte
-	digits = [3]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}
+	digits := [3]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}
 	for _, i := range indices(pack.IDStatus) {
 		if static[i].value == string(digits[:]) {
 			return appendIndexed(b, i)
@@ -62,6 +61,9 @@ func neverIndexed(id pack.NameID) byte {
 
 // AppendInt is AppendKnown for a number.
 func AppendInt(b []byte, id pack.NameID, n int64) []byte {
+	if n == 0 {
+		return AppendKnown(b, id, "0") // which the table has of two fields
+	}
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], n, 10)
 	// Huffman makes five bits of 0 to 2 and six of the others: too little to count.

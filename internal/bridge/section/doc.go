@@ -3,4 +3,4 @@
 package section
 
 // It must not know frames, streams or connections. How a section is encoded is its caller's, by an
-// Encoder; the names of fields are those of internal/http2.
+// Encoder; the names of fields are those of internal/pack.
