@@ -51,7 +51,7 @@ func (s *Server) baseContext(l net.Listener) context.Context {
 }
 
 // config returns the configuration of the connections of a Serve call.
-func (s *Server) config(base context.Context) *h1.Config {
+func (s *Server) config(base context.Context, altSvc string) *h1.Config {
 	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
 	if header == 0 {
 		header = max(s.ReadTimeout, 0)
@@ -89,6 +89,7 @@ func (s *Server) config(base context.Context) *h1.Config {
 			Refused:        s.observed.Refuse,
 			RefusalPage:    s.RefusalPage,
 			Slots:          s.slots,
+			AltSvc:         altSvc,
 			DrainFor:       cmp.Or(s.drainFor, bridge.DefaultDrainFor),
 			Shared: conn.Shared{Gate: s.gate, Limits: conn.Limits{
 				ReadStall:  orDefault(s.ReadStallTimeout, defaultStall),

@@ -144,6 +144,16 @@ func (s *Server) serveWith(sv *serving) error {
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}
+	packets, err := s.openPackets(sv, base)
+	if err != nil {
+		return err
+	}
+	altSvc := ""
+	if packets != nil {
+		altSvc = packets.AltSvc()
+		defer packets.Close()
+		packets.Serve()
+	}
 	own, _ := sv.below.(*accept.Listener)
 	switch sv.below.(type) {
 	case *accept.Listener, *net.TCPListener, *net.UnixListener:
@@ -155,7 +165,7 @@ func (s *Server) serveWith(sv *serving) error {
 	// At the first connection, as late as net/http reads these fields: tests
 	// set them when the server has already been started.
 	cfg := sync.OnceValue(func() *h1.Config {
-		c := s.config(base)
+		c := s.config(base, altSvc)
 		if sv.tls != nil && loops {
 			c.Handshake = s.handshakes(sv.tls, c)
 		}

@@ -38,7 +38,7 @@ var ErrServerClosed = http.ErrServerClosed
 //   - Times: ReadHeaderTimeout, ReadTimeout, ReadStallTimeout, WriteTimeout,
 //     WriteStallTimeout, IdleTimeout, SlowHandler
 //   - Address, TLS and protocols: Addr, TLSConfig, TLSNextProto, Protocols, HTTP2,
-//     ExtendedConnect, ProxyProtocol, Upgrader
+//     ExtendedConnect, HTTP3, ProxyProtocol, Upgrader
 //   - Engine: Engine, Placement
 //   - Hooks: ErrorLog, Refused, RefusalPage, ConnState, BaseContext, ConnContext
 type Server struct {
@@ -154,6 +154,9 @@ type Server struct {
 	// handler gets such a request with the method CONNECT, a path, and the key
 	// ":protocol" in its Header, as net/http has it. Default off.
 	ExtendedConnect bool
+	// HTTP3, if not nil, has ServeTLS and ListenAndServeTLS serve HTTP/3 too, on the UDP port of
+	// the listener's TCP address; see [HTTP3]. Default nil.
+	HTTP3 HTTP3
 	// ProxyProtocol, if not nil, reports whether connections of a listener that come from peer
 	// begin with a header of haproxy's PROXY protocol, version 1 or 2, in which a proxy tells
 	// the address of its client. That is the address of the connection then, for RemoteAddr,

@@ -282,4 +282,3 @@ func (s *server) end() {
 		s.socket.Close()
 	}()
 }
-

@@ -170,7 +170,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		f.last = !f.alive || !f.s.KeepAlives()
 		o.Close = f.last
 		f.SetStatus(r.Status)
-		o.Add = f.addKept(add, head, r)
+		o.Add = appendAlt(f.addKept(add, head, r), f.s.AltSvc)
 	}
 	var date [48]byte
 	const name, end = len("Date: "), len("\r\n")
@@ -398,6 +398,7 @@ func (f *forwarded) Fail(reason.Code) {
 	if !a.HasDate {
 		out.B = bridge.AppendDate(out.B, f.link.Now())
 	}
+	out.B = appendAlt(out.B, f.s.AltSvc)
 	if f.last {
 		out.B = append(out.B, "Connection: close\r\n"...)
 	}

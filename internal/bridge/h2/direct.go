@@ -212,6 +212,7 @@ func (r *request) send() {
 	if !a.HasDate {
 		b = appendDate(b, s.Link.Now())
 	}
+	b = append(b, s.cfg.alt...)
 	r.block = b
 	o := bridge.OutcomeOf(&a)
 	if a.File.File != nil {

@@ -224,6 +224,9 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	if !date {
 		b.B = appendDate(b.B, f.st.s.Link.Now())
 	}
+	if !r.Interim() {
+		b.B = append(b.B, f.st.s.cfg.alt...)
+	}
 	// Go's client takes that of a 304, which is of a body that is not sent, for a mistake.
 	if !r.Interim() && bridge.BodyAllowed(r.Status) && r.ContentLength >= 0 {
 		b.B = http2.AppendKnown(b.B, pack.IDContentLength, strconv.FormatInt(r.ContentLength, 10))
@@ -450,6 +453,7 @@ func (f *forwarded) Fail(reason.Code) {
 	if !a.HasDate {
 		block.B = appendDate(block.B, f.st.s.Link.Now())
 	}
+	block.B = append(block.B, f.st.s.cfg.alt...)
 	f.block = block
 	f.st.status = int32(a.Status)
 	if f.SetStatus(a.Status); len(a.Body) > 0 {

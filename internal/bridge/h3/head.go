@@ -72,7 +72,7 @@ func (st *stream) Head(status int, h http.Header) {
 
 // Complete implements bridge.Message.
 func (st *stream) Complete(p []byte) error {
-	st.writing.Complete(&st.Res, st.IsHEAD, p, sys.Nanotime)
+	st.writing.Complete(&st.Res, st.IsHEAD, p, sys.Nanotime, nil)
 	return nil
 }
 

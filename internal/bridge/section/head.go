@@ -187,8 +187,8 @@ func sortedKeys(keys []string, h http.Header) (_ []string, prefixed bool) {
 }
 
 // Complete completes the section. p is the first part of the body, and all of it if the handler
-// has returned; now gives the time.
-func (w *Writing) Complete(res *bridge.Response, isHEAD bool, p []byte, now func() int64) {
+// has returned; now gives the time, and more is fields that are added, encoded.
+func (w *Writing) Complete(res *bridge.Response, isHEAD bool, p []byte, now func() int64, more []byte) {
 	allowed := bridge.BodyAllowed(w.Status)
 	if res.Done && !w.noLength && allowed && (len(p) > 0 || !isHEAD) {
 		w.Length = int64(len(p))
@@ -200,6 +200,7 @@ func (w *Writing) Complete(res *bridge.Response, isHEAD bool, p []byte, now func
 	if !w.hasDate {
 		w.block = w.enc.Date(w.block, now())
 	}
+	w.block = append(w.block, more...)
 }
 
 // Take returns the section if it is still to be sent, and nil afterwards.
