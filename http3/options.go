@@ -2,6 +2,7 @@ package http3
 
 import (
 	"cmp"
+	"crypto/rand"
 	"time"
 
 	"github.com/chert-http/chert/internal/accept"
@@ -10,14 +11,14 @@ import (
 // Options configure HTTP/3. The zero value is usable.
 type Options struct {
 	// Port is the UDP port that clients are told of, if it is another than the server's own: a
-	// container's ports may be mapped. Default the server's own.
+	// container's ports may be mapped. Default the server's own, also if it is negative.
 	Port int
-	// MaxAge is how long clients may remember that the server speaks HTTP/3. Default 24 hours.
+	// MaxAge is how long clients may remember that the server speaks HTTP/3. Default 24 hours, also if it is negative.
 	MaxAge time.Duration
 	// Secret is what the keys are made of that let a client validate its address and, after a
 	// restart, end a connection at once that the server does not know any more. Several instances
-	// of a server should have the same. At least 32 bytes; by default random ones.
-	Secret []byte
+	// of a server should have the same. Default a random one.
+	Secret *[32]byte
 }
 
 // HTTP3 is HTTP/3 for a chert.Server, or for several. It is safe for concurrent use.
@@ -25,16 +26,16 @@ type HTTP3 struct{ o Options }
 
 var _ accept.Packets = (*HTTP3)(nil)
 
-// New returns HTTP/3 for a Server's field of that name. Nil means the default options. It panics
-// if Secret is too short.
+// New returns HTTP/3 for a Server's field of that name. Nil means the default options.
 func New(o *Options) *HTTP3 {
 	h := new(HTTP3)
 	if o != nil {
 		h.o = *o
 	}
-	if n := len(h.o.Secret); n > 0 && n < 32 {
-		panic("http3: a Secret of less than 32 bytes")
+	h.o.Port, h.o.MaxAge = max(h.o.Port, 0), cmp.Or(max(h.o.MaxAge, 0), 24*time.Hour)
+	if h.o.Secret == nil {
+		h.o.Secret = new([32]byte)
+		rand.Read(h.o.Secret[:])
 	}
-	h.o.MaxAge = cmp.Or(h.o.MaxAge, 24*time.Hour)
 	return h
 }

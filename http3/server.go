@@ -3,7 +3,6 @@ package http3
 import (
 	"context"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
@@ -65,11 +64,6 @@ func (h *HTTP3) OpenPackets(host *accept.PacketHost, addr *net.TCPAddr) (accept.
 
 // setKeys makes the keys of the transport.
 func (s *server) setKeys() error {
-	secret := s.h.o.Secret
-	if len(secret) == 0 {
-		secret = make([]byte, 32)
-		rand.Read(secret)
-	}
 	for _, key := range []struct {
 		label string
 		set   func(key []byte)
@@ -77,7 +71,7 @@ func (s *server) setKeys() error {
 		{"chert stateless reset", func(k []byte) { s.transport.StatelessResetKey = (*quic.StatelessResetKey)(k) }},
 		{"chert address token", func(k []byte) { s.transport.TokenGeneratorKey = (*quic.TokenGeneratorKey)(k) }},
 	} {
-		k, err := hkdf.Key(sha256.New, secret, nil, key.label, 32)
+		k, err := hkdf.Key(sha256.New, s.h.o.Secret[:], nil, key.label, 32)
 		if err != nil {
 			return err
 		}

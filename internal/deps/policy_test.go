@@ -108,6 +108,9 @@ var policy = []rule{
 	{pkg: ".", may: "direct direct/wire internal/http1 internal/http2 internal/pack internal/wsframe internal/stream internal/bridge internal/bridge/h1 internal/bridge/h2 " +
 		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
+	// HTTP/3, for servers of programs that import it.
+	{pkg: "http3", may: "internal/accept internal/observe internal/bridge/h3 internal/http3 internal/pack internal/tally", other: "github.com/quic-go/quic-go"},
+
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
 	// First, what static files and middleware share: each implements one part
@@ -211,6 +214,8 @@ var confined = map[string]string{
 	// ACME is the command's: a program that imports chert does not get it.
 	"github.com/caddyserver/certmagic": "cmd/chert/internal/acme",
 	"go.uber.org/zap":                  "cmd/chert/internal/acme",
+	// QUIC is behind an interface everywhere else.
+	"github.com/quic-go/quic-go": "http3",
 }
 
 // The limits on lengths; 400 and 60 are the aim. Test files and generated files
