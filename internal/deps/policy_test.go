@@ -91,7 +91,7 @@ var policy = []rule{
 	{pkg: "internal/bridge/section", may: "direct direct/wire internal/pack internal/bridge internal/tally internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/pack internal/priority internal/bridge/section internal/sys internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched internal/http1 internal/forward internal/reason internal/outbound"},
 	// What QUIC carries, by an interface: package http3 has the transport.
-	{pkg: "internal/bridge/h3", may: "direct direct/wire internal/http3 internal/pack internal/priority internal/bridge/section internal/sys internal/loop internal/conn internal/exec internal/peer internal/stream internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats"},
+	{pkg: "internal/bridge/h3", may: "direct direct/wire internal/view internal/place internal/http3 internal/pack internal/priority internal/bridge/section internal/sys internal/loop internal/conn internal/exec internal/peer internal/stream internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats"},
 
 	// What a server knows of itself.
 	{pkg: "internal/observe", may: "direct/wire internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/stream " +

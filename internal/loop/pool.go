@@ -134,3 +134,30 @@ func (p *pool) borrow(n int) {
 	defer p.mu.Unlock()
 	p.workers -= n
 }
+
+// A Pool is goroutines that are kept for more tasks, for others than loops. The zero value is
+// ready. It is safe for concurrent use.
+type Pool struct {
+	pool  pool
+	timed atomic.Bool // trim will be called
+}
+
+// Run runs t on a goroutine of the pool, or a new one.
+func (p *Pool) Run(t Task) {
+	p.pool.run(t)
+	if !p.timed.Load() && !p.timed.Swap(true) {
+		time.AfterFunc(time.Duration(trimEvery), p.trim)
+	}
+}
+
+// trim ends those that have waited for long, while there are some.
+func (p *Pool) trim() {
+	if p.pool.trim() {
+		time.AfterFunc(time.Duration(trimEvery), p.trim)
+		return
+	}
+	p.timed.Store(false)
+	if p.pool.trim() && !p.timed.Swap(true) { // a task has come meanwhile
+		time.AfterFunc(time.Duration(trimEvery), p.trim)
+	}
+}

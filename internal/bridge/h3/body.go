@@ -32,8 +32,8 @@ func (st *stream) discard(n int) {
 	}
 }
 
-// read reads from the stream. io.EOF comes alone, and sets eof.
-func (st *stream) read(p []byte) (int, error) {
+// receive reads from the stream. io.EOF comes alone, and sets eof.
+func (st *stream) receive(p []byte) (int, error) {
 	if st.eof {
 		return 0, io.EOF
 	}
@@ -49,8 +49,12 @@ func (st *stream) read(p []byte) (int, error) {
 
 // fill receives more when nothing is buffered, size bytes at most.
 func (st *stream) fill(size int) error {
+	if st.leading() && st.read != partNothing {
+		return errElsewhere
+	}
+	st.read = max(st.read, partBytes)
 	b := buf.Get(size)
-	n, err := st.read(b.Whole()[:size])
+	n, err := st.receive(b.Whole()[:size])
 	if n == 0 {
 		b.Release()
 		return err
@@ -97,7 +101,7 @@ func (st *stream) readPayload(p []byte) (n int, err error) {
 	if have := st.buffered(); len(have) > 0 {
 		n = copy(p, have)
 		st.discard(n)
-	} else if n, err = st.read(p); err == io.EOF {
+	} else if n, err = st.receive(p); err == io.EOF {
 		err = errCut
 	}
 	if n > 0 {
@@ -177,6 +181,7 @@ func (st *stream) beginRead() error {
 	if st.dropped {
 		return http.ErrBodyReadAfterClose
 	}
+	st.waited.Store(true)
 	st.str.SetReadDeadline(st.untilLocked(st.s.Shared.Limits.ReadStall, st.readBy))
 	return nil
 }

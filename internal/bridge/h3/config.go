@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/pack"
 )
 
@@ -22,6 +23,9 @@ type Config struct {
 	// CountError, if not nil, is called for errors, with names of lower-case letters and
 	// underscores. Any goroutine calls it.
 	CountError func(name string)
+
+	pool  loop.Pool // of goroutines that serve streams
+	watch watch
 }
 
 const (

@@ -11,6 +11,8 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/view"
+	"github.com/chert-http/chert/stats"
 )
 
 // This file is the fast path: a request that is answered from its decoded fields.
@@ -53,9 +55,22 @@ func (st *stream) serveDirect(r *request) bool {
 	}
 	d := &r.direct
 	d.handler, d.st, d.returned, d.answered = h, st, false, false
+	if st.way = stats.Direct; !st.leading() {
+		st.way = stats.Goroutine
+	} else if !st.placeDirect(req.Method, req.Target) {
+		return false
+	}
 	d.x.Reset(req)
 	st.timing.Select(s.tally, false)
+	st.mu.Lock()
+	st.quick = d
+	st.mu.Unlock()
+	st.oversee(true)
 	conn.Guard(d)
+	st.oversee(false)
+	st.mu.Lock()
+	st.quick = nil
+	st.mu.Unlock()
 	switch {
 	case !d.returned: // d may still be in use, so it is not kept
 		d.abandon()
@@ -63,7 +78,7 @@ func (st *stream) serveDirect(r *request) bool {
 	case d.answered && d.x.Plan() == nil:
 		st.sendDirect(d)
 		d.reset()
-		r.free()
+		st.freeRequest()
 		st.finished()
 		return true
 	}
@@ -72,6 +87,24 @@ func (st *stream) serveDirect(r *request) bool {
 	d.reset()
 	d.route = route
 	return false
+}
+
+// placeDirect decides whether the leader runs the handler; see h1.
+func (st *stream) placeDirect(method string, target []byte) bool {
+	s := st.s
+	if s.Placement == bridge.Inline {
+		return true
+	}
+	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
+}
+
+// late notes that the handler has kept the leader for too long.
+func (d *directRequest) late(held time.Duration) {
+	s := d.st.s
+	d.st.timing.Held(held)
+	if s.Placement == bridge.Adaptive && s.Places.Late(d.x.Method(), view.String(d.x.Target()), held) {
+		s.DirectLate.Store(true)
+	}
 }
 
 // reset makes d empty.

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -58,45 +59,82 @@ var (
 	errAfter      = &http3.ConnError{Code: http3.FrameUnexpected, Reason: "a frame after the trailers"}
 	errCut        = &http3.ConnError{Code: http3.FrameError, Reason: "a stream ends within a frame"}
 	errLateHead   = errors.New("the request's fields do not come in time")
+	errElsewhere  = errors.New("h3: the leader does not wait for more")
 )
 
-// serve serves the stream to its end, but for what outlives its handler.
-func (st *stream) serve() {
-	r := requests.Get().(*request)
-	end, err := st.readHead(r)
-	if err != nil {
-		st.refuse(r, err)
-		r.free()
-		return
+// serving is a stream as a loop.Task.
+type serving stream
+
+func (st *serving) Run() { (*stream)(st).serve() }
+
+// serve serves the stream to its end, but for what outlives its handler, and for what the leader
+// leaves to other goroutines. It reports whether the caller is still the leader.
+func (st *stream) serve() (leads bool) {
+	if st.request == nil {
+		st.request = requests.Get().(*request)
 	}
-	s := st.s
+	r, s := st.request, st.s
+	end, err := st.readHead(r)
+	switch {
+	case err == errElsewhere:
+		return st.elsewhere((*serving)(st))
+	case err != nil:
+		st.refuse(r, err)
+		return st.endLead()
+	}
 	if len(r.t.Priority) > 0 {
 		p := priority.Parse(r.t.Priority)
 		st.str.SetPriority(int8(p.Urgency), p.Incremental)
 	}
 	if end && st.serveDirect(r) {
-		return
+		return st.endLead()
 	}
 	st.exchange = new(exchange)
 	st.Time = st.timing
 	st.Init(&s.Client, st)
-	st.Shared, st.Proto, st.Way = true, tally.HTTP3, stats.Goroutine
+	st.Shared, st.Proto = true, tally.HTTP3
 	ok := section.Fill(&st.Exchange, &r.fields.Fields, &r.t, st.values[:0], s.cfg.List.Fields)
 	if !ok {
 		st.exchange = nil
 		st.refuse(r, errMessage)
-		r.free()
-		return
+		return st.endLead()
 	}
 	st.initBody(&r.t, end)
-	st.Note(r.direct.route)
+	memo := &s.memo
+	if !st.leading() {
+		memo = new(place.Memo)
+	}
+	quick := st.Place(r.direct.route, memo)
 	r.direct.route = ""
-	r.free()
-	st.mu.Lock()
-	st.shown = &st.Exchange
-	st.mu.Unlock()
+	st.freeRequest()
+	if st.leading() && !(quick && end && s.Slots == nil) {
+		st.Time.Queued = true
+		return st.elsewhere((*running)(st))
+	}
 	st.run()
+	return st.endLead()
 }
+
+// freeRequest gives the decoded fields back.
+func (st *stream) freeRequest() {
+	if r := st.request; r != nil {
+		st.request = nil
+		r.free()
+	}
+}
+
+// elsewhere leaves the stream to another goroutine, and reports whether the caller is still the
+// leader.
+func (st *stream) elsewhere(t loop.Task) (leads bool) {
+	leads = st.endLead()
+	st.s.cfg.pool.Run(t)
+	return leads
+}
+
+// running is a stream as a loop.Task: to run its handler.
+type running stream
+
+func (st *running) Run() { (*stream)(st).run() }
 
 // initBody sets the request's body.
 func (st *stream) initBody(t *section.Target, end bool) {
@@ -115,17 +153,19 @@ func (st *stream) readHead(r *request) (end bool, err error) {
 	if d := s.cfg.HeadTime; d > 0 {
 		st.str.SetReadDeadline(time.Now().Add(time.Duration(d)))
 	}
-	h, err := st.nextFrame(headSize)
-	st.timing.Since = sys.Nanotime()
-	switch {
-	case err == io.EOF:
-		return false, errIncomplete
-	case err != nil:
-		return false, err
-	case h.Type == http3.FrameData:
-		return false, errDataFirst
+	if st.read != partHeader {
+		h, err := st.nextFrame(headSize)
+		switch {
+		case err == io.EOF:
+			return false, errIncomplete
+		case err != nil:
+			return false, err
+		case h.Type == http3.FrameData:
+			return false, errDataFirst
+		}
+		st.read = partHeader
 	}
-	if err := st.decode(h.Length, &r.fields); err != nil {
+	if err := st.decode(st.frames.Header().Length, &r.fields); err != nil {
 		return false, err
 	}
 	f, t := &r.fields.Fields, &r.t
@@ -173,6 +213,9 @@ func (st *stream) decode(n uint64, f *section.Fields) error {
 			return err
 		}
 	}
+	if st.leading() {
+		return errElsewhere
+	}
 	// RFC 9114 has no bound for what many streams begin: this has.
 	if s.heads.Add(int64(n)) > max(maxHeads, int64(2*s.cfg.List.Bytes)) {
 		s.heads.Add(-int64(n))
@@ -198,6 +241,7 @@ const maxHeads = 1 << 20
 func (st *stream) refuse(r *request, err error) {
 	s := st.s
 	defer st.finished()
+	defer st.freeRequest()
 	if s.failed(err) {
 		st.unanswered(0)
 		return
@@ -302,7 +346,15 @@ func (st *stream) run() {
 		st.finished()
 		return
 	}
+	st.Way = stats.Goroutine
+	if st.leading() {
+		st.Way = stats.Inline
+	}
 	st.Time.Select(s.tally, false)
+	st.mu.Lock()
+	st.shown = &st.Exchange
+	st.mu.Unlock()
+	st.oversee(true)
 	defer st.finish() // also after runtime.Goexit
 	st.next = conn.Close
 	conn.Guard(st)

@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/peer"
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
@@ -30,6 +31,8 @@ type Session struct {
 
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
+	lead   lead
+	memo   place.Memo // the leader's
 	// heads is how many bytes of incomplete field sections are kept.
 	heads atomic.Int64
 
@@ -80,15 +83,18 @@ func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	return s
 }
 
-// Serve serves the connection until it ends.
+// Serve begins to serve the connection. It may return before that ends.
 func (s *Session) Serve() {
-	t := s.tally
-	t.Add(false, tally.HTTP3Begun, 1)
-	defer s.ended()
+	s.tally.Add(false, tally.HTTP3Begun, 1)
+	begun := false
+	defer func() { // also if a hook ends its goroutine
+		if !begun {
+			s.ended()
+		}
+	}()
 	s.Begin()
 	s.SetTLS(s.qc.TLS())
 	if err := s.hello(); err != nil {
-		s.qc.Close(http3.StreamCreationError, "no control stream")
 		return
 	}
 	if d := s.cfg.IdleTime; d > 0 {
@@ -97,20 +103,13 @@ func (s *Session) Serve() {
 		s.mu.Unlock()
 	}
 	go s.acceptUni()
-	for {
-		str, err := s.qc.Accept()
-		if err != nil {
-			return
-		}
-		if st := s.open(str); st != nil {
-			go st.serve()
-		}
-	}
+	begun = true
+	s.accept()
 }
 
 // ended is called when the connection has ended. Handlers may go on: what they do with it fails.
 func (s *Session) ended() {
-	s.qc.Close(http3.NoError, "") // if user code has ended the goroutine
+	s.qc.Close(http3.NoError, "")
 	s.mu.Lock()
 	s.over = true
 	if s.idle != nil {

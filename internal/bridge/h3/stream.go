@@ -33,6 +33,14 @@ type stream struct {
 	str       Stream
 	id        uint64
 	timing    bridge.Timing // until there is an exchange
+	way       stats.Way     // of the fast path, and of answers without a handler
+
+	// leads is when the leader began to serve the stream, if it does; see lead. overseen: late is to
+	// know of the handler. waited: some goroutine has waited for the client.
+	leads            atomic.Int64
+	overseen, waited atomic.Bool
+	request          *request // its fields, until the handler has been chosen
+	read             part     // how much of it has been
 
 	// Reading.
 	frames   http3.Reader
@@ -61,11 +69,34 @@ type stream struct {
 	readBy  time.Time
 	writeBy time.Time
 	dropped bool             // the body is not wanted
-	shown   *bridge.Exchange // what Running shows
+	shown   *bridge.Exchange // what Running shows, while the handler runs
+	quick   *directRequest   // of a handler of the fast path, while that runs
 }
+
+// part is how much of a request has been read.
+type part uint8
+
+const (
+	partNothing part = iota
+	partBytes        // something has come
+	partHeader       // of the HEADERS frame
+)
 
 // Run implements conn.UserCode: it runs the handler.
 func (st *stream) Run() { st.next = st.Serve() }
+
+// late records that the handler has kept the leader.
+func (st *stream) late(held time.Duration) {
+	st.mu.Lock()
+	x, d := st.shown, st.quick
+	st.mu.Unlock()
+	switch {
+	case d != nil:
+		d.late(held)
+	case x != nil:
+		x.Late(held)
+	}
+}
 
 // Ended implements conn.UserCode.
 func (st *stream) Ended(e exec.End) {
@@ -77,8 +108,10 @@ func (st *stream) Ended(e exec.End) {
 // finish goes on with what the handler has left.
 func (st *stream) finish() {
 	s := st.s
+	st.oversee(false)
 	switch {
 	case st.tunnel != nil:
+		st.yield()
 		st.tunnel.serve()
 	case st.lasting != nil:
 		st.Shed()
@@ -92,6 +125,7 @@ func (st *stream) finish() {
 		if st.status == 0 {
 			st.Unsent()
 		}
+		st.Learn(st.waited.Load())
 		st.Account(false)
 		if !st.ended.Load() {
 			// A panic, or an answer that is not what its head promises.
@@ -159,7 +193,7 @@ func (st *stream) stop() {
 
 // answered is what the request counts as.
 func (st *stream) answered() tally.ID {
-	return tally.AnswerOf(tally.HTTP3, tally.ClassOf(int(st.status)), stats.Goroutine)
+	return tally.AnswerOf(tally.HTTP3, tally.ClassOf(int(st.status)), st.way)
 }
 
 // What follows is the stream as its exchange has it.

@@ -58,6 +58,7 @@ func (st *stream) write(p []byte) error {
 			return err
 		}
 	}
+	st.yield()
 	for {
 		stalled := st.beginWrite()
 		n, err := st.str.Write(p)

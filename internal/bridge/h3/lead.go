@@ -1,0 +1,162 @@
+package h3
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+)
+
+// This file is who accepts streams. The goroutine that does, the leader, serves those itself whose
+// handlers are likely to be quick: then the answers to requests that have come together leave
+// together, in few packets. What overstays loses the lead, and another goroutine accepts.
+
+// lead is the state of a leader.
+type lead struct {
+	// began is when the leader began to serve a stream, of sys.Nanotime; 0 if it serves none.
+	// Whoever changes it from that time owns the lead: the leader when it has served the stream,
+	// or whoever takes the lead from it.
+	began  atomic.Int64
+	here   atomic.Pointer[stream] // that stream
+	listed atomic.Bool            // the watch looks at the session
+	taking sync.Mutex             // held by late
+}
+
+// overstay is how long the leader may serve a stream before another goroutine accepts.
+const overstay = int64(time.Millisecond)
+
+// accept accepts streams until the connection ends, or another goroutine does. It is the leader.
+func (s *Session) accept() {
+	var serving *stream // by the leader
+	defer func() {
+		if serving != nil && serving.endLead() { // a handler has ended its goroutine
+			go s.accept()
+		}
+	}()
+	for {
+		str, err := s.qc.Accept()
+		if err != nil {
+			s.ended()
+			return
+		}
+		st := s.open(str)
+		if st == nil {
+			continue
+		}
+		began := sys.Nanotime()
+		st.timing.Since = began
+		st.leads.Store(began)
+		s.lead.here.Store(st)
+		s.lead.began.Store(began)
+		if !s.lead.listed.Load() {
+			s.cfg.watch.add(s)
+		}
+		serving = st
+		kept := st.serve()
+		if serving = nil; !kept {
+			return
+		}
+	}
+}
+
+// takeLead has another goroutine accept if the leader still serves the stream that it began to
+// serve at a time. It reports whether it does.
+func (s *Session) takeLead(began int64) bool {
+	took := s.lead.began.CompareAndSwap(began, 0)
+	if took {
+		go s.accept()
+	}
+	return took
+}
+
+// late takes the lead from a goroutine that has overstayed.
+func (s *Session) late(began, now int64) {
+	s.lead.taking.Lock()
+	defer s.lead.taking.Unlock()
+	st := s.lead.here.Load()
+	if s.takeLead(began) && st.overseen.Load() {
+		st.late(time.Duration(now - began))
+	}
+}
+
+// yield is called before the stream's goroutine waits for the client.
+func (st *stream) yield() {
+	if !st.waited.Load() { // a store costs more
+		st.waited.Store(true)
+	}
+	if began := st.leads.Swap(0); began != 0 {
+		st.s.takeLead(began)
+	}
+}
+
+// leading reports whether the leader serves the stream.
+func (st *stream) leading() bool { return st.leads.Load() != 0 }
+
+// oversee says whether late is to know of what runs for the stream, whose leader this is. When it
+// has returned with false late does nothing with the stream.
+func (st *stream) oversee(yes bool) {
+	if !st.leading() && yes {
+		return
+	}
+	st.overseen.Store(yes)
+	if began := st.leads.Load(); !yes && st.s.lead.began.Load() != began {
+		st.s.lead.taking.Lock() // late may be under way
+		st.s.lead.taking.Unlock()
+	}
+}
+
+// endLead ends the service of the stream by the leader, and reports whether it still is that.
+func (st *stream) endLead() bool {
+	began := st.leads.Swap(0)
+	return began != 0 && st.s.lead.began.CompareAndSwap(began, 0)
+}
+
+// watch looks after leaders that serve streams, every millisecond while there are some.
+type watch struct {
+	mu      sync.Mutex
+	listed  []*Session
+	running bool
+}
+
+func (w *watch) add(s *Session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.lead.listed.Swap(true) {
+		return
+	}
+	w.listed = append(w.listed, s)
+	if !w.running {
+		w.running = true
+		time.AfterFunc(time.Duration(overstay), w.look)
+	}
+}
+
+// look takes the lead from those that overstay, and forgets those that serve nothing.
+func (w *watch) look() {
+	now := sys.Nanotime()
+	var late []*Session
+	w.mu.Lock()
+	kept := w.listed[:0]
+	for _, s := range w.listed {
+		switch began := s.lead.began.Load(); {
+		case began == 0:
+			s.lead.listed.Store(false)
+			continue
+		case now-began > overstay:
+			late = append(late, s)
+		}
+		kept = append(kept, s)
+	}
+	clear(w.listed[len(kept):])
+	w.listed = kept
+	if w.running = len(kept) > 0; w.running {
+		time.AfterFunc(time.Duration(overstay), w.look)
+	}
+	w.mu.Unlock()
+	for _, s := range late {
+		if began := s.lead.began.Load(); began != 0 && now-began > overstay {
+			s.late(began, now)
+		}
+	}
+}
