@@ -17,6 +17,8 @@ import (
 	"github.com/chert-http/chert/internal/tally"
 )
 
+var client = &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
 // inMemory is a connection of which a client sends one request after another.
 type inMemory struct {
 	streams chan Stream
@@ -43,7 +45,7 @@ func (c *inMemory) Close(http3.ErrCode, string)  { c.end() }
 func (c *inMemory) Context() context.Context     { return c.ctx }
 func (c *inMemory) TLS() *tls.ConnectionState    { return &tls.ConnectionState{Version: tls.VersionTLS13} }
 func (c *inMemory) LocalAddr() net.Addr          { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
-func (c *inMemory) RemoteAddr() net.Addr         { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (c *inMemory) RemoteAddr() net.Addr         { return client }
 func (c *inMemory) RTT() time.Duration           { return 0 }
 
 // memoryStream has all of a request, and counts what is answered.

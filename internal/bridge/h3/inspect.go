@@ -11,7 +11,7 @@ func (s *Session) Inspect() (out stats.Connection, since int64) {
 	since = s.since
 	s.mu.Unlock()
 	out = stats.Connection{
-		Peer: s.peer.RemoteAddr, Local: s.LocalAddr().String(), State: "active", Protocol: "HTTP/3", Loop: -1,
+		Peer: s.peer.Load().RemoteAddr, Local: s.LocalAddr().String(), State: "active", Protocol: "HTTP/3", Loop: -1,
 		TLS: conn.VersionName(s.qc.TLS().Version),
 	}
 	if since != 0 {

@@ -25,8 +25,9 @@ type Session struct {
 	bridge.Client
 	cfg   *Config // immutable, as is qc
 	qc    Conn
-	left  func() // called once, when the connection has ended
-	peer  peer.Peer
+	left  func()                    // called once, when the connection has ended
+	peer  atomic.Pointer[peer.Peer] // as it is now: a client may move to another address
+	addr  net.Addr                  // of it; the leader's
 	tally *tally.Shard
 
 	// budget is what its WebSockets keep together.
@@ -64,16 +65,17 @@ type link struct {
 func (l link) OnLoop() bool        { return false }
 func (l link) Now() int64          { return sys.Nanotime() }
 func (l link) Tally() *tally.Shard { return l.s.tally }
-func (l link) Peer() peer.Peer     { return l.s.peer }
+func (l link) Peer() peer.Peer     { return *l.s.peer.Load() }
 func (l link) NetConn() net.Conn   { return netConn{l.s} }
 
 // New makes a session of a connection whose handshake has ended. left is called once, when the
 // connection has ended.
 func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	s := &Session{
-		cfg: cfg, qc: qc, tally: t, peer: peer.Parse(qc.RemoteAddr().String()),
+		cfg: cfg, qc: qc, tally: t,
 		streams: make(map[uint64]*stream), last: noGoAway,
 	}
+	s.setPeer(qc.RemoteAddr())
 	s.left = sync.OnceFunc(func() { left(s) })
 	s.Client.Config, s.Client.Link = cfg.Config, link{s: s}
 	now := sys.Nanotime()
@@ -81,6 +83,13 @@ func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	s.useless.Init(idleBudget, idleRate, now)
 	s.since = now
 	return s
+}
+
+// setPeer sets the client's address: that of requests from now on.
+func (s *Session) setPeer(a net.Addr) {
+	p := peer.Parse(a.String())
+	s.peer.Store(&p)
+	s.addr = a
 }
 
 // Serve begins to serve the connection. It may return before that ends.
@@ -127,6 +136,9 @@ func (s *Session) ended() {
 // open makes a stream of a request, nil if it is rejected.
 func (s *Session) open(str Stream) *stream {
 	id := str.ID()
+	if a := s.qc.RemoteAddr(); a != s.addr { // RFC 9000 section 9; the transport has validated it
+		s.setPeer(a)
+	}
 	st := &stream{s: s, str: str, id: id}
 	s.mu.Lock()
 	s.next = id + 4

@@ -26,7 +26,7 @@ func (o own) Share() {
 	st := o.st
 	t := &tunnel{st: st}
 	t.Conn = netstream.New(tunnelConn{st}, &st.s.Shared.Limits, st.s.tally, nil)
-	t.SetPeer(st.s.peer.RemoteAddr)
+	t.SetPeer(st.s.peer.Load().RemoteAddr)
 	t.Conn.Share()
 	st.mu.Lock()
 	defer st.mu.Unlock()
