@@ -137,7 +137,7 @@ func (st *stream) BodyLeft() int64 { return 0 }
 func (st *stream) DropBody() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.tunnel == nil && st.Req.Method != http.MethodConnect {
+	if st.tunnel == nil && !st.connect {
 		st.dropped = true
 		st.str.Stop(http3.NoError)
 	}
@@ -199,7 +199,7 @@ func (st *stream) nextData() error {
 		case h.Type == http3.FrameData:
 			return nil
 		}
-		if st.Req.Method == http.MethodConnect {
+		if st.connect {
 			return errAfter // RFC 9114 section 4.4
 		}
 		if err := st.readTrailers(h.Length); err != nil {

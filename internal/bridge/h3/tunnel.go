@@ -31,6 +31,8 @@ func (o own) Share() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.tunnel, st.readBy, st.writeBy = t, noTime, noTime // the request's
+	st.str.SetReadDeadline(noTime)
+	st.str.SetWriteDeadline(noTime)
 }
 
 // noTime is no deadline.
@@ -118,6 +120,7 @@ func (c tunnelConn) Close() error {
 	if !st.ended.Load() && !st.aborted.Load() {
 		st.endSent()
 	}
+	st.str.Stop(http3.NoError) // a Read that waits ends
 	return nil
 }
 
