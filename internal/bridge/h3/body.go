@@ -60,7 +60,7 @@ func (st *stream) fill(size int) error {
 }
 
 // nextFrame reads to the beginning of the next frame that means something, size bytes at a time,
-// and returns its header. io.EOF is the end of the request.
+// and returns its header; that may be of DATA without a byte. io.EOF is the end of the request.
 func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 	for {
 		if len(st.buffered()) == 0 {
@@ -80,13 +80,13 @@ func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 		if err := h.CheckRequest(); err != nil {
 			return h, err
 		}
-		if !h.Known() || h.Length == 0 && h.Type == http3.FrameData {
-			if !st.s.spendUseless(h.Length) {
-				return h, errUseless
-			}
-			continue
+		known := h.Known()
+		if (!known || h.Length == 0 && h.Type == http3.FrameData) && !st.s.spendUseless(h.Length) {
+			return h, errUseless
 		}
-		return h, nil
+		if known {
+			return h, nil
+		}
 	}
 }
 
@@ -197,6 +197,9 @@ func (st *stream) nextData() error {
 		case st.trailed:
 			return errAfter
 		case h.Type == http3.FrameData:
+			if h.Length == 0 {
+				continue
+			}
 			return nil
 		}
 		if st.connect {

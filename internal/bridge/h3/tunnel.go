@@ -74,7 +74,7 @@ var _ net.Conn = tunnelConn{}
 // Read implements net.Conn.
 func (c tunnelConn) Read(p []byte) (int, error) {
 	st := c.st
-	if st.frames.Left() == 0 {
+	for st.frames.Left() == 0 {
 		h, err := st.nextFrame(bodySize)
 		if err == nil && h.Type != http3.FrameData {
 			err = errAfter // RFC 9114 section 4.4
