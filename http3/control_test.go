@@ -96,8 +96,7 @@ func TestControl(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := s.bare(nil)
-			c.t = t
+			c := s.at(t).bare(nil)
 			tt.send(c)
 			if tt.want != "" {
 				if got := c.ended(); got != "CLOSE "+tt.want {

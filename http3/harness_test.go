@@ -63,6 +63,9 @@ func serve(t testing.TB, s *chert.Server) *running {
 	return r
 }
 
+// at is r for a subtest.
+func (r *running) at(t testing.TB) *running { return &running{r.Server, t, r.addr, r.log} }
+
 // listen listens on a port that is free for UDP too. So that it stays free, clients have another
 // address; see dialer.
 func listen(t testing.TB, s *chert.Server) net.Listener {
@@ -128,18 +131,27 @@ type raw struct {
 // bare is a raw client that has sent nothing yet. o may be nil.
 func (r *running) bare(o *quic.Config) *raw {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
-	defer cancel()
+	c, err := r.tryDial(o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// tryDial is bare for a connection that may be refused.
+func (r *running) tryDial(o *quic.Config) (*raw, error) {
 	to, err := net.ResolveUDPAddr("udp", r.addr)
 	if err != nil {
-		r.t.Fatal(err)
+		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
+	defer cancel()
 	c, err := dialer(r.t).Dial(ctx, to, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, o)
 	if err != nil {
-		r.t.Fatal(err)
+		return nil, err
 	}
 	r.t.Cleanup(func() { c.CloseWithError(0x100, "") })
-	return &raw{Conn: c, t: r.t}
+	return &raw{Conn: c, t: r.t}, nil
 }
 
 // raw is one that has sent SETTINGS.
