@@ -75,6 +75,14 @@ func tried(err error) (ok bool, _ error) {
 // receiveStream is a *quic.ReceiveStream as an h3.ReceiveStream.
 type receiveStream struct{ *quic.ReceiveStream }
 
+func (s receiveStream) Read(p []byte) (int, error) {
+	n, err := s.ReceiveStream.Read(p)
+	if _, ok := err.(*quic.StreamError); ok { // reset, as it is read to its end if it is not stopped
+		err = h3.ErrReset
+	}
+	return n, err
+}
+
 func (s receiveStream) Stop(code codec.ErrCode) { s.CancelRead(quic.StreamErrorCode(code)) }
 func (s receiveStream) Release()                { s.ReleaseStreamCredit() }
 

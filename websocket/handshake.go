@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !returned {
 			c.fail(errInternal)
 		}
-		if l, ok := c.link.(*netLink); ok && r.ProtoMajor == 2 {
+		if l, ok := c.link.(*netLink); ok && r.ProtoMajor >= 2 {
 			l.run() // the stream ends with the handler
 		} else if ok {
 			go l.run()
@@ -140,7 +140,7 @@ func (e *refusal) Error() string { return "websocket: " + e.text }
 // upgrade opens a connection, or answers the request with an error.
 func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 	c := &Conn{h: h}
-	tunnel := r.ProtoMajor == 2
+	tunnel := r.ProtoMajor >= 2
 	accept, err := h.check(r)
 	if err == nil && h.isClosed() {
 		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
@@ -218,7 +218,7 @@ func refuse(w http.ResponseWriter, err error) {
 // returns the value of Sec-WebSocket-Accept.
 func (h *Handler) check(r *http.Request) (accept string, err error) {
 	keys := r.Header["Sec-Websocket-Key"]
-	if r.ProtoMajor == 2 && r.Method == http.MethodConnect {
+	if r.ProtoMajor >= 2 && r.Method == http.MethodConnect {
 		return "", h.checkConnect(r)
 	}
 	switch {
@@ -244,7 +244,7 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	return base64.StdEncoding.EncodeToString(sum[:]), nil
 }
 
-// checkConnect is check for extended CONNECT (RFC 8441 section 5), which has no key.
+// checkConnect is check for extended CONNECT (RFC 8441 section 5, RFC 9220), which has no key.
 func (h *Handler) checkConnect(r *http.Request) error {
 	switch p := r.Header[":protocol"]; {
 	case len(p) != 1 || p[0] != "websocket":

@@ -181,10 +181,11 @@ func (x *Exchange) writeBy() time.Time {
 }
 
 // watchPeer starts to watch for the client's disconnection, if the whole
-// request has been read; otherwise the body's end does.
+// request has been read; otherwise the body's end does. What shares a connection
+// does not have to read in order to watch.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if x.is(bodyDone) && x.use(func() { gone = x.peerGone() }) && gone {
+	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peerGone() }) && gone {
 		x.gone()
 	}
 }

@@ -64,7 +64,7 @@ func (st *stream) fill(size int) error {
 }
 
 // nextFrame reads to the beginning of the next frame that means something, size bytes at a time,
-// and returns its header. io.EOF is the end of the request.
+// and returns its header; that may be of DATA without a byte. io.EOF is the end of the request.
 func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 	for {
 		if len(st.buffered()) == 0 {
@@ -84,13 +84,13 @@ func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 		if err := h.CheckRequest(); err != nil {
 			return h, err
 		}
-		if !h.Known() || h.Length == 0 && h.Type == http3.FrameData {
-			if !st.s.spendUseless(h.Length) {
-				return h, errUseless
-			}
-			continue
+		known := h.Known()
+		if (!known || h.Length == 0 && h.Type == http3.FrameData) && !st.s.spendUseless(h.Length) {
+			return h, errUseless
 		}
-		return h, nil
+		if known {
+			return h, nil
+		}
 	}
 }
 
@@ -141,7 +141,7 @@ func (st *stream) BodyLeft() int64 { return 0 }
 func (st *stream) DropBody() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.tunnel == nil && st.Req.Method != http.MethodConnect {
+	if st.tunnel == nil && !st.connect {
 		st.dropped = true
 		st.str.Stop(http3.NoError)
 	}
@@ -202,9 +202,12 @@ func (st *stream) nextData() error {
 		case st.trailed:
 			return errAfter
 		case h.Type == http3.FrameData:
+			if h.Length == 0 {
+				continue
+			}
 			return nil
 		}
-		if st.Req.Method == http.MethodConnect {
+		if st.connect {
 			return errAfter // RFC 9114 section 4.4
 		}
 		if err := st.readTrailers(h.Length); err != nil {

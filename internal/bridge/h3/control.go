@@ -1,6 +1,8 @@
 package h3
 
 import (
+	"cmp"
+	"errors"
 	"io"
 
 	"github.com/chert-http/chert/internal/http3"
@@ -21,8 +23,9 @@ func (s *Session) hello() error {
 		settings = append(settings, http3.Setting{ID: http3.SettingEnableConnectProtocol, Value: 1})
 	}
 	b := http3.AppendSettings(http3.AppendVarint(nil, uint64(http3.StreamControl)), settings...)
-	if _, err := str.TryWrite(b); err != nil {
-		return err
+	// RFC 9114 section 6.2: a client should let us send 1,024 bytes at least.
+	if ok, err := str.TryWrite(b); err != nil || !ok {
+		return cmp.Or(err, errNoWindow)
 	}
 	s.mu.Lock()
 	s.control = str
@@ -66,7 +69,8 @@ var (
 	errCritical   = &http3.ConnError{Code: http3.ClosedCriticalStream, Reason: "a critical stream has ended"}
 	errNoPush     = &http3.ConnError{Code: http3.IDError, Reason: "a push that was not promised"}
 	errPushID     = &http3.ConnError{Code: http3.IDError, Reason: "MAX_PUSH_ID becomes less"}
-	errNoRequest  = &http3.ConnError{Code: http3.IDError, Reason: "PRIORITY_UPDATE of what is no request"}
+	errGoAway     = &http3.ConnError{Code: http3.IDError, Reason: "the ID of a GOAWAY becomes larger"}
+	errNoWindow   = errors.New("h3: the client leaves no room for SETTINGS")
 )
 
 // readTyped reads a stream of a type, of which b has come, and err after it. buf is what b is part
@@ -78,7 +82,13 @@ func (s *Session) readTyped(t http3.StreamType, str ReceiveStream, buf, b []byte
 		var c control
 		read = func(p []byte) error { return c.read(s, p) }
 	case http3.StreamQPACKEncoder:
-		read = http3.CheckEncoderStream
+		read = func(p []byte) error {
+			err := http3.CheckEncoderStream(p)
+			if err == nil && len(p) > 0 {
+				s.spendUseless(uint64(len(p)))
+			}
+			return err
+		}
 	case http3.StreamQPACKDecoder:
 		var d http3.DecoderStream
 		read = func(p []byte) error {
@@ -115,7 +125,7 @@ func (s *Session) readTyped(t http3.StreamType, str ReceiveStream, buf, b []byte
 		n, err = str.Read(buf)
 		b = buf[:n]
 	}
-	if err == io.EOF || s.qc.Context().Err() == nil {
+	if err == io.EOF || err == ErrReset { // and not the connection's end
 		s.fail(errCritical)
 	}
 }
@@ -125,6 +135,7 @@ type control struct {
 	http3.Control
 	settings http3.Settings
 	maxPush  uint64
+	away     uint64 // one more than the ID of GOAWAY; 0: none has come
 }
 
 func (c *control) read(s *Session, b []byte) error {
@@ -155,7 +166,12 @@ func (c *control) frame(s *Session, h http3.Header, payload []byte) error {
 		c.settings = http3.DefaultSettings
 		return c.settings.Parse(payload)
 	case http3.FrameGoAway: // of pushes, of which there are none
-		_, err := http3.ParseID(payload)
+		id, err := http3.ParseID(payload)
+		// RFC 9114 section 5.2: the ID must not be greater than any before.
+		if err == nil && c.away != 0 && id >= c.away {
+			err = errGoAway
+		}
+		c.away = id + 1
 		return err
 	case http3.FrameMaxPushID:
 		id, err := http3.ParseID(payload)
@@ -169,7 +185,7 @@ func (c *control) frame(s *Session, h http3.Header, payload []byte) error {
 	case http3.FramePriorityUpdate:
 		id, p, err := http3.ParsePriorityUpdate(payload)
 		if err == nil {
-			err = s.reprioritize(id, p)
+			s.reprioritize(id, p)
 		}
 		return err
 	}
@@ -177,15 +193,13 @@ func (c *control) frame(s *Session, h http3.Header, payload []byte) error {
 }
 
 // reprioritize is RFC 9218 section 7.2.
-func (s *Session) reprioritize(id uint64, p priority.Priority) error {
-	if id%4 != 0 {
-		return errNoRequest
-	}
+func (s *Session) reprioritize(id uint64, p priority.Priority) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.streams[id]; st != nil {
+		st.updated = true
 		st.str.SetPriority(int8(p.Urgency), p.Incremental)
-		return nil
+		return
 	}
 	// It may come before the request. What is farther away than the client may open, or more than
 	// that many, is of no use.
@@ -197,5 +211,4 @@ func (s *Session) reprioritize(id uint64, p priority.Priority) error {
 			s.early[id] = p
 		}
 	}
-	return nil
 }

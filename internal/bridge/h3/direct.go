@@ -158,6 +158,8 @@ func (st *stream) sendDirect(d *directRequest) {
 	}
 	if err != nil {
 		o.Cut(sent)
+	}
+	if !st.settle() {
 		st.abort(&http3.StreamError{Code: http3.InternalError})
 	}
 	s.Follow(own{st}, &o)

@@ -28,8 +28,7 @@ func (s *Session) Drain() {
 	if first {
 		s.drain.begun = true
 		s.goAwayLocked(noGoAway)
-		// For what is on its way.
-		s.drain.timer = time.AfterFunc(min(max(2*s.qc.RTT(), 20*time.Millisecond), time.Second), s.drainLast)
+		s.drain.timer = time.AfterFunc(s.transit(), s.drainLast)
 	}
 	s.mu.Unlock()
 	if s.Ending() {
@@ -37,6 +36,11 @@ func (s *Session) Drain() {
 			st.stop()
 		}
 	}
+}
+
+// transit is how long what is on its way may take.
+func (s *Session) transit() time.Duration {
+	return min(max(2*s.qc.RTT(), 20*time.Millisecond), time.Second)
 }
 
 // drainLast rejects what the client sends from now on.
@@ -63,7 +67,8 @@ func (s *Session) goAwayLocked(id uint64) {
 }
 
 // linger ends the connection, on which no request is under way, when QUIC has had time to send
-// the last answers again. Most clients close it themselves before.
+// the last answers again, and GOAWAY: a client whose request is on its way learns that it was not
+// served. Most clients close the connection themselves before.
 func (s *Session) linger() {
 	s.mu.Lock()
 	wait := lingerFor - time.Duration(sys.Nanotime()-s.since)
@@ -71,11 +76,7 @@ func (s *Session) linger() {
 		wait = 0
 	}
 	s.mu.Unlock()
-	if wait <= 0 {
-		s.end()
-		return
-	}
-	time.AfterFunc(wait, s.end)
+	time.AfterFunc(max(wait, s.transit()), s.end)
 }
 
 // end closes the connection at once.

@@ -84,7 +84,10 @@ func (l *lasting) retire() {
 }
 
 // gone is called when the client has gone, or wants no more.
-func (l *lasting) gone() { l.close(false) }
+func (l *lasting) gone() {
+	l.st.s.spendReset()
+	l.close(false)
+}
 
 // close is the end of the answer. whole: its end is out.
 func (l *lasting) close(whole bool) {

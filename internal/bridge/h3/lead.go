@@ -57,6 +57,7 @@ func (s *Session) accept() {
 		if serving = nil; !kept {
 			return
 		}
+		s.lead.here.Store(nil) // or an idle connection would keep its last request
 	}
 }
 
@@ -75,7 +76,7 @@ func (s *Session) late(began, now int64) {
 	s.lead.taking.Lock()
 	defer s.lead.taking.Unlock()
 	st := s.lead.here.Load()
-	if s.takeLead(began) && st.overseen.Load() {
+	if s.takeLead(began) && st != nil && st.overseen.Load() {
 		st.late(time.Duration(now - began))
 	}
 }

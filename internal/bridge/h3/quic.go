@@ -3,6 +3,7 @@ package h3
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -29,12 +30,15 @@ type Conn interface {
 	RTT() time.Duration
 }
 
+// ErrReset is the error of Read on a unidirectional stream that the client has reset.
+var ErrReset = errors.New("h3: the client has reset the stream")
+
 // ReceiveStream is what the client sends on a stream. Errors of Read are those of a deadline
 // (os.ErrDeadlineExceeded), io.EOF, also with the last bytes, or final.
 type ReceiveStream interface {
 	Read(p []byte) (int, error)
 	SetReadDeadline(t time.Time) error
-	// Stop asks the client to send no more, and discards what it does.
+	// Stop asks the client to send no more, and discards what it does. After io.EOF it does nothing.
 	Stop(code http3.ErrCode)
 	// Release lets the client open another stream in place of this one, when it has ended.
 	Release()

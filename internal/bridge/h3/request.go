@@ -83,8 +83,7 @@ func (st *stream) serve() (leads bool) {
 		return st.endLead()
 	}
 	if len(r.t.Priority) > 0 {
-		p := priority.Parse(r.t.Priority)
-		st.str.SetPriority(int8(p.Urgency), p.Incremental)
+		st.prioritize(priority.Parse(r.t.Priority))
 	}
 	if end && st.serveDirect(r) {
 		return st.endLead()
@@ -136,6 +135,17 @@ type running stream
 
 func (st *running) Run() { (*stream)(st).run() }
 
+// prioritize does what the request's fields say of its priority. A PRIORITY_UPDATE says the same
+// later, though it may have come before (RFC 9218 section 7).
+func (st *stream) prioritize(p priority.Priority) {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !st.updated {
+		st.str.SetPriority(int8(p.Urgency), p.Incremental)
+	}
+}
+
 // initBody sets the request's body.
 func (st *stream) initBody(t *section.Target, end bool) {
 	if end {
@@ -172,9 +182,10 @@ func (st *stream) readHead(r *request) (end bool, err error) {
 	if f.TooLarge {
 		return false, errTooLarge
 	}
-	if f.Malformed || !t.Parse(f) || len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
+	if f.Malformed || !t.Parse(f) || !t.NamesHost() || len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
 		return false, errMessage
 	}
+	st.connect = string(t.Method) == http.MethodConnect
 	st.length = t.Length
 	if end, err = st.atEnd(); err != nil {
 		return false, err
@@ -222,11 +233,15 @@ func (st *stream) decode(n uint64, f *section.Fields) error {
 		return errNoRoom
 	}
 	defer s.heads.Add(-int64(n))
-	b := buf.Get(int(n))
-	defer b.Release()
+	b := buf.Get(int(min(n, headSize)))
+	defer func() { b.Release() }()
 	for uint64(len(b.B)) < n {
-		k, err := st.readPayload(b.Whole()[len(b.B):n])
-		b.B = b.Whole()[:len(b.B)+k]
+		// No more room than has come: the client can say that much will without sending it.
+		if len(b.B) == cap(b.B) {
+			b = b.Grow(int(min(uint64(len(b.B)), n-uint64(len(b.B)))))
+		}
+		k, err := st.readPayload(b.B[len(b.B):min(uint64(cap(b.B)), n)])
+		b.B = b.B[:len(b.B)+k]
 		if err != nil {
 			return err
 		}

@@ -146,12 +146,14 @@ func (s *Session) open(str Stream) *stream {
 		s.mu.Unlock()
 		// RFC 9114 section 5.2: the client may send the request again.
 		reject(str, http3.RequestRejected)
+		s.spendUseless(0)
 		return nil
 	}
 	s.streams[id] = st
 	s.since = 0
 	if p, ok := s.early[id]; ok {
 		delete(s.early, id)
+		st.updated = true
 		str.SetPriority(int8(p.Urgency), p.Incremental)
 	}
 	s.mu.Unlock()

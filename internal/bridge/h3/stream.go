@@ -22,6 +22,7 @@ type exchange struct {
 	bridge.Exchange
 	values  [2]string // of the request's fields, if they are not more
 	reqBody bridge.Body
+	watched bool // the client, by WatchPeer
 }
 
 // stream is one request and its answer: the bridge.Message of its exchange. Its fields are those
@@ -47,9 +48,11 @@ type stream struct {
 	in       *buf.Buf // received, not consumed; nil if empty
 	eof      bool     // the end of the stream has come
 	trailed  bool     // the trailers have
+	connect  bool     // the method is CONNECT: what follows is no content
 	length   int64    // declared, -1 for none
 	received int64    // of the body
 	fields   int      // of the request and its trailers, in Session.fields; guarded by that mu
+	updated  bool     // PRIORITY_UPDATE has come; guarded by Session.mu
 
 	// The answer.
 	writing *section.Writing // nil before anything was written, and after it
@@ -109,16 +112,23 @@ func (st *stream) Ended(e exec.End) {
 func (st *stream) finish() {
 	s := st.s
 	st.oversee(false)
+	if st.leave {
+		s.Drain()
+	}
 	switch {
 	case st.tunnel != nil:
 		st.yield()
 		st.tunnel.serve()
 	case st.lasting != nil:
 		st.Shed()
+		st.mu.Lock()
+		st.shown = nil
+		st.mu.Unlock()
 		if st.next != conn.Detached { // runtime.Goexit
 			st.lasting.End(true)
 		}
 		st.dropInput(http3.NoError)
+		st.exchange = nil // the handler's alone now
 		st.lasting.handed()
 		return
 	default:
@@ -127,22 +137,26 @@ func (st *stream) finish() {
 		}
 		st.Learn(st.waited.Load())
 		st.Account(false)
-		if !st.ended.Load() {
-			// A panic, or an answer that is not what its head promises.
-			if st.str.Context().Err() != nil {
-				s.spendReset()
-			}
+		// Otherwise there was a panic, or the answer is not what its head promises.
+		if !st.settle() {
 			st.abort(&http3.StreamError{Code: http3.InternalError})
-		} else {
-			s.mu.Lock()
-			s.resets.Refund(1)
-			s.mu.Unlock()
 		}
 	}
-	if st.leave {
-		s.Drain()
-	}
 	st.finished()
+}
+
+// settle charges a request that has a handler and has ended before its answer has, because of the
+// client, and pays for one that was answered, which it reports.
+func (st *stream) settle() (answered bool) {
+	s := st.s
+	if answered = st.ended.Load(); answered {
+		s.mu.Lock()
+		s.resets.Refund(1)
+		s.mu.Unlock()
+	} else if st.str.Context().Err() != nil {
+		s.spendReset()
+	}
+	return answered
 }
 
 // finished is the end of the stream.
@@ -170,9 +184,7 @@ func (st *stream) abort(e *http3.StreamError) {
 	if e.Reason != "" {
 		st.s.count("stream_", e.Code)
 	}
-	if !st.eof {
-		st.str.Stop(e.Code)
-	}
+	st.str.Stop(e.Code) // eof may belong to another goroutine
 	if !st.ended.Load() {
 		st.str.Reset(e.Code)
 	}
@@ -249,14 +261,16 @@ func (st *stream) untilLocked(stall int64, by time.Time) time.Time {
 	return conn.Sooner(by, time.Now().Add(time.Duration(stall)))
 }
 
-// WatchPeer implements bridge.Stream: the transport always reads.
+// WatchPeer implements bridge.Stream: the transport always reads. Calls do not overlap.
 func (o own) WatchPeer() (gone bool) {
 	ctx := o.st.str.Context()
 	if ctx.Err() != nil {
 		return true
 	}
-	x := &o.st.exchange.Exchange
-	context.AfterFunc(ctx, func() { x.Gone(true) })
+	if x := o.st.exchange; !x.watched {
+		x.watched = true
+		context.AfterFunc(ctx, func() { x.Gone(true) })
+	}
 	return false
 }
 

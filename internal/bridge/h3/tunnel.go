@@ -31,6 +31,8 @@ func (o own) Share() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.tunnel, st.readBy, st.writeBy = t, noTime, noTime // the request's
+	st.str.SetReadDeadline(noTime)
+	st.str.SetWriteDeadline(noTime)
 }
 
 // noTime is no deadline.
@@ -72,7 +74,7 @@ var _ net.Conn = tunnelConn{}
 // Read implements net.Conn.
 func (c tunnelConn) Read(p []byte) (int, error) {
 	st := c.st
-	if st.frames.Left() == 0 {
+	for st.frames.Left() == 0 {
 		h, err := st.nextFrame(bodySize)
 		if err == nil && h.Type != http3.FrameData {
 			err = errAfter // RFC 9114 section 4.4
@@ -118,6 +120,7 @@ func (c tunnelConn) Close() error {
 	if !st.ended.Load() && !st.aborted.Load() {
 		st.endSent()
 	}
+	st.str.Stop(http3.NoError) // a Read that waits ends
 	return nil
 }
 

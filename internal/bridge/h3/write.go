@@ -74,8 +74,9 @@ func (st *stream) write(p []byte) error {
 
 // endSent sends the end of the stream.
 func (st *stream) endSent() error {
-	st.ended.Store(true)
-	return st.str.End()
+	err := st.str.End()
+	st.ended.Store(err == nil)
+	return err
 }
 
 // beginWrite sets the deadline of a write. stalled reports, after it, whether that was one of

@@ -93,6 +93,13 @@ func (t *Target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
 	return true
 }
 
+// NamesHost reports whether :authority or Host is there and neither is empty, which RFC 9114
+// section 4.3.1 demands of the schemes http and https.
+func (t *Target) NamesHost() bool {
+	authority := t.seen&(1<<(pack.IDAuthority-1)) != 0
+	return (authority || t.hasHost) && authority == (len(t.Authority) > 0)
+}
+
 func parseLength(v []byte) (n int64, ok bool) {
 	if len(v) == 0 || len(v) > 18 {
 		return 0, false
