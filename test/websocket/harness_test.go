@@ -194,7 +194,7 @@ func (c *client) closes(code websocket.Code) {
 		if h.Op != wsframe.Close {
 			continue
 		}
-		if got, reason, err := wsframe.ParseClose([]byte(p)); got != code || err != nil {
+		if got, reason, err := wsframe.ParseClose([]byte(p)); websocket.Code(got) != code || err != nil {
 			c.T.Fatalf("code %d %q %v, want %d", got, reason, err, code)
 		}
 		break
