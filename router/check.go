@@ -1,7 +1,8 @@
 package router
 
 // A Pattern is a pattern that was read from elsewhere, such as a file: a program can
-// report mistakes in it before [Routes.Handle] would panic. It is immutable.
+// report mistakes in it before [Routes.Handle] would panic, which http.ServeMux does not
+// permit. It is immutable.
 type Pattern struct{ p *pattern }
 
 // ParsePattern returns an error if [Routes.Handle] would reject the pattern by itself.
