@@ -76,24 +76,3 @@ func ExampleRouter_Walk() {
 	// /shop/
 	// GET /shop/items/{id}
 }
-
-// Patterns of a file are checked before they are registered.
-func ExampleParsePattern() {
-	var all []router.Pattern
-	for _, text := range []string{"GET /users/{id}", "/users/:name", "/{kind}/7"} {
-		p, err := router.ParsePattern(text)
-		if err != nil {
-			fmt.Println(text+":", err)
-			continue
-		}
-		for _, other := range all {
-			if why := other.Conflict(p); why != "" {
-				fmt.Println(text+":", why)
-			}
-		}
-		all = append(all, p)
-	}
-	// Output:
-	// /users/:name: ":name" is literal here; write "/users/{name}", or "%3Aname" for a literal segment
-	// /{kind}/7: both match "/users/7", and neither is more specific
-}

@@ -69,7 +69,8 @@ const withAllTables = "[[listen]]\n[log]\n[errors]\n[rate_limit]\n[cluster]\n[de
 // noChecks accepts everything.
 var noChecks = Checks{
 	Listen: func([]string, string) error { return nil },
-	Log:    noCheck, Folder: noCheck, Certificate: noCheckOfTwo, ClientCA: noCheck, RateStore: noCheck, RateFailure: noCheck,
+	Log:    noCheck, Folder: noCheck, Certificate: noCheckOfTwo, ClientCA: noCheck,
+	RateStore: noCheck, RateFailure: noCheck,
 }
 
 func noCheck(string) error              { return nil }
