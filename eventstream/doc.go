@@ -27,7 +27,9 @@
 //
 // A [Poll] is a request that waits for one answer in the same way.
 //
-// Packages redistopic and natstopic have topics that several processes share.
+// Packages redistopic and natstopic have topics that several processes share. [NewMirror] and
+// [Source] are for packages like these, which keep events in another store; programs need
+// neither.
 //
 // # Browsers
 //

@@ -17,7 +17,8 @@ import (
 // store, which gives IDs itself.
 var ErrID = errors.New("eventstream: an event of a store must not have an ID of its own")
 
-// A Source is the store of one topic, as the topic sees it. Its methods are safe for
+// A Source is the store of one topic, as the topic sees it: a package for a store implements
+// it, as redistopic does. Its methods are safe for
 // concurrent use.
 type Source interface {
 	// Publish stores an event, which has no ID, and returns the ID that it has got. It may
@@ -36,8 +37,8 @@ type Source interface {
 // A Mirror is the side of a [Topic] that a store has. Its methods belong to one goroutine.
 type Mirror struct{ t *Topic }
 
-// NewMirror makes a topic whose events are those of a store. It is empty until [Mirror.Load]:
-// streams may join before, and wait. o may be nil.
+// NewMirror makes a topic whose events are those of a store, for the package of that store. It is
+// empty until [Mirror.Load]: streams may join before, and wait. o may be nil.
 func NewMirror(s Source, o *TopicOptions) (*Topic, Mirror, error) {
 	own := TopicOptions{}
 	if o != nil {

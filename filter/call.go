@@ -142,7 +142,7 @@ func (c *Call) request() *http.Request {
 	return r
 }
 
-// Refuse responds with r, as middleware.Refusals may have rewritten it, instead
+// Refuse responds with r, as middleware.Problems may have rewritten it, instead
 // of calling the handler.
 func (c *Call) Refuse(r *direct.Response) Outcome {
 	if w, req := c.Plain(); w != nil {

@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -53,17 +53,8 @@ func (c *clocked) FlushError() error { c.flushes++; return nil }
 
 func patternFile(t *testing.T, n int) (*os.File, string) {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
 	content := strings.Repeat("0123456789", n/10)
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f, content
+	return servertest.File(t, []byte(content)), content
 }
 
 // However a body is sent, it is sent at the rate, and unchanged.

@@ -10,7 +10,7 @@ import (
 // Chain wraps h in middleware; the first is the outermost. What a middleware does
 // holds for all inside of it, and the responses of one that refuses are seen only
 // by those outside. So the usual order is: RealIP (the others use the client's
-// address), AccessLog, Refusals, Recover, RequestID, SecurityHeaders, Headers,
+// address), AccessLog, Problems, Recover, RequestID, SecurityHeaders, Headers,
 // ErrorPages, IPFilter, ClientCert, CORS (preflights carry no credentials), ratelimit, InFlight,
 // Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, BodyTimeout,
 // ResponseTimeout, Bandwidth, Rewrite (all before it decides by what the client has

@@ -99,7 +99,7 @@ func TestBodyTimeoutOutside(t *testing.T) {
 		t.Errorf("a panic: %d %q", w.Code, w.Body)
 	}
 	w = newDeadlined()
-	Chain(hf(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), Refusals(nil), mw).ServeHTTP(w, r)
+	Chain(hf(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), Problems(nil), mw).ServeHTTP(w, r)
 	if w.Code != 408 || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("a refusal: %d %v", w.Code, w.Header())
 	}

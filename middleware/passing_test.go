@@ -27,7 +27,7 @@ func everything(t testing.TB) map[string]func(http.Handler) http.Handler {
 		mw   func(http.Handler) http.Handler
 	}{
 		{"realip", Must(RealIP(&RealIPOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}))},
-		{"accesslog", l.Wrap}, {"refusals", Refusals(nil)}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
+		{"accesslog", l.Wrap}, {"refusals", Problems(nil)}, {"recover", Recover(nil)}, {"requestid", RequestID(nil)}, {"security", SecurityHeaders(nil)},
 		{"cors", Must(CORS(&CORSOptions{Origins: []string{"https://a.example"}, Credentials: true}))}, {"inflight", InFlight(&InFlightOptions{Max: 100})},
 		{"timeout", Timeout(&TimeoutOptions{Limit: time.Hour})}, {"bearer", Must(Bearer(&BearerOptions{Tokens: map[string]string{"ann": "token"}}))},
 		{"bodylimit", BodyLimit(&BodyLimitOptions{MaxSize: 1 << 20})}, {"compress", Must(Compress(nil))}, {"etag", ETag(nil)},

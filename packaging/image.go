@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// image writes the folder that "docker build" makes the image from: the Dockerfile, and for each processor the whole
-// root of the image.
+// image writes the folder that "docker build" makes the image from: the Dockerfile, for each processor the whole
+// root of the image except for /var/lib/chert, and that.
 func (p *product) image(dist string) error {
 	if len(p.linux()) == 0 {
 		return nil
@@ -48,11 +48,17 @@ func (p *product) image(dist string) error {
 				return err
 			}
 		}
-		for _, folder := range []string{"tmp", "var/lib/chert"} {
+		for _, folder := range []string{"tmp", "var/lib"} {
 			if err := os.MkdirAll(filepath.Join(root, filepath.FromSlash(folder)), 0o755); err != nil {
 				return err
 			}
 		}
+		if err := os.Chmod(filepath.Join(root, "tmp"), 0o777|fs.ModeSticky); err != nil { // whatever the umask
+			return err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
+		return err
 	}
 	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 		if err != nil {

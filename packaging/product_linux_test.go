@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -118,6 +119,30 @@ func dockerfile(t *testing.T, instruction string) (words []string) {
 	return nil
 }
 
+// copyState does what the COPY with --chown of the Dockerfile does, after the one of the root: a folder gets the owner
+// only if the COPY makes it.
+func copyState(t *testing.T, context, root string) {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^COPY --chown=65532:65532 (\S+) (\S+)$`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the Dockerfile has no COPY with --chown")
+	}
+	to := filepath.Join(root, string(m[2]))
+	if _, err := os.Lstat(to); err == nil {
+		t.Fatalf("%s is in the root already, and COPY leaves its owner", m[2])
+	}
+	if err := os.Rename(filepath.Join(context, string(m[1])), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(to, 65532, 65532); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The root of the image is enough to run the commands of the Dockerfile, as its user and without any other file.
 func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -129,9 +154,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dist, "image", "linux", host.arch)
-	if err := os.Chown(filepath.Join(root, "var", "lib", "chert"), 65532, 65532); err != nil { // as COPY --chown
-		t.Fatal(err)
-	}
+	copyState(t, filepath.Join(dist, "image"), root)
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +168,9 @@ func TestImage(t *testing.T) {
 			"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 		return cmd
+	}
+	if out, err := inside([]string{"/usr/bin/chert", "cert", "--dir", "/var/lib/chert", "localhost"}).CombinedOutput(); err != nil {
+		t.Errorf("the user's folder: %v %s", err, out)
 	}
 	check := dockerfile(t, "HEALTHCHECK")
 	if out, err := inside(check).CombinedOutput(); err == nil || !strings.Contains(string(out), "connection refused") {

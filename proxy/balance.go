@@ -37,34 +37,46 @@ const (
 	policies
 )
 
-// Key is a part of a request.
+// A Key is a part of a request. The zero Key is ByAddress.
 type Key struct {
-	By By
-	// Name is that of the field, cookie or parameter.
-	Name string
+	by   kind
+	name string // of the field, cookie or parameter
 }
 
-// By is a kind of Key.
-type By uint8
+// kind is a kind of Key.
+type kind uint8
 
 const (
-	// ByClient is the client's address, of IPv6 the /64 it is in.
-	ByClient By = iota
-	// ByURI is the target with its query.
-	ByURI
-	// ByPath is the target without its query.
-	ByPath
-	// ByHeader is a field.
-	ByHeader
-	// ByCookie is a cookie.
-	ByCookie
-	// ByQuery is a parameter of the query.
-	ByQuery
+	byAddress kind = iota
+	byURI
+	byPath
+	byHeader
+	byCookie
+	byQuery
 
-	byEnd
+	kinds
 )
 
-var byNames = [byEnd]string{"client", "uri", "path", "header", "cookie", "query"}
+// ByAddress is the client's address, of IPv6 the /64 it is in.
+func ByAddress() Key { return Key{} }
+
+// ByURI is the target with its query.
+func ByURI() Key { return Key{by: byURI} }
+
+// ByPath is the target without its query.
+func ByPath() Key { return Key{by: byPath} }
+
+// ByHeader is the first field of a name, or the host for "Host".
+func ByHeader(name string) Key { return Key{byHeader, name} }
+
+// ByCookie is a cookie.
+func ByCookie(name string) Key { return Key{byCookie, name} }
+
+// ByQuery is a parameter of the query.
+func ByQuery(name string) Key { return Key{byQuery, name} }
+
+// Names of kinds in ParseBalance.
+var kindNames = [kinds]string{"client", "uri", "path", "header", "cookie", "query"}
 
 // defaultCookie is the name of PolicySticky's cookie.
 const defaultCookie = "chert-server"
@@ -110,11 +122,11 @@ func ParseBalance(s string) (Balance, error) {
 }
 
 func (k *Key) parse(s string) bool {
-	kind, name, named := strings.Cut(s, ":")
-	for i, n := range byNames {
-		if n == kind {
-			k.By, k.Name = By(i), name
-			return named == (k.By >= ByHeader)
+	what, name, named := strings.Cut(s, ":")
+	for i, n := range kindNames {
+		if n == what {
+			k.by, k.name = kind(i), name
+			return named == (k.by >= byHeader)
 		}
 	}
 	return false
@@ -124,8 +136,6 @@ func (b *Balance) check() error {
 	switch {
 	case b.Policy >= policies:
 		return errors.New("the policy is unknown")
-	case b.Key.By >= byEnd:
-		return errors.New("the kind of the key is unknown")
 	case b.Bound > 0 && !(b.Bound > 1 && b.Bound <= 10) || b.Bound != b.Bound:
 		return field("Bound", "%v; want 0, a negative number, or more than 1 to 10", b.Bound)
 	case b.Cookie != "" && !http1.ValidFieldName(b.Cookie):
@@ -135,12 +145,10 @@ func (b *Balance) check() error {
 		return nil
 	}
 	switch k := b.Key; {
-	case k.By < ByHeader && k.Name != "":
-		return fmt.Errorf("a key by %s has no name", byNames[k.By])
-	case k.By == ByQuery && k.Name == "":
+	case k.by == byQuery && k.name == "":
 		return errors.New("a key by query needs the name of a parameter")
-	case (k.By == ByHeader || k.By == ByCookie) && !http1.ValidFieldName(k.Name):
-		return fmt.Errorf("%q is no name of a %s", k.Name, byNames[k.By])
+	case (k.by == byHeader || k.by == byCookie) && !http1.ValidFieldName(k.name):
+		return fmt.Errorf("%q is no name of a %s", k.name, kindNames[k.by])
 	}
 	return nil
 }
@@ -158,12 +166,9 @@ func (b Balance) String() string {
 		}
 		return "sticky"
 	case PolicyHash:
-		if b.Key.By >= byEnd {
-			break
-		}
-		s := "hash " + byNames[b.Key.By]
-		if b.Key.Name != "" {
-			s += ":" + b.Key.Name
+		s := "hash " + kindNames[b.Key.by]
+		if b.Key.name != "" {
+			s += ":" + b.Key.name
 		}
 		return s
 	}
@@ -179,7 +184,7 @@ func (b *Balance) bound() float64 {
 		return 0
 	case b.Bound > 0:
 		return b.Bound
-	case b.Policy == PolicyHash && b.Key.By != ByClient:
+	case b.Policy == PolicyHash && b.Key.by != byAddress:
 		return 1.5
 	}
 	return 0

@@ -26,7 +26,7 @@ type Options struct {
 	ModifyResponse func(r *http.Response) error
 	// ErrorHandler responds to a request that no response of an upstream answers. By default
 	// it is answered with the error's status, a field Proxy-Status, and the text of the
-	// status, or what middleware.ErrorPages and Refusals make of that.
+	// status, or what middleware.ErrorPages and Problems make of that.
 	ErrorHandler func(w http.ResponseWriter, r *http.Request, err *Error)
 
 	// Trusted are the addresses of proxies in front. Their X-Forwarded-* and X-Real-IP fields

@@ -15,30 +15,30 @@ import (
 
 // of returns the key of a request. One that lacks the field or cookie gets any server.
 func (k *Key) of(r *http.Request) uint64 {
-	switch k.By {
-	case ByClient:
+	switch k.by {
+	case byAddress:
 		if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 			return keyOfClient(a.Addr())
 		}
 		return balance.KeyOf(r.RemoteAddr)
-	case ByURI:
+	case byURI:
 		return balance.KeyOf(targetAsSent(r))
-	case ByPath:
+	case byPath:
 		path, _, _ := strings.Cut(targetAsSent(r), "?")
 		return balance.KeyOf(path)
-	case ByHeader:
-		if strings.EqualFold(k.Name, "Host") {
+	case byHeader:
+		if strings.EqualFold(k.name, "Host") {
 			return balance.KeyOf(strings.ToLower(r.Host))
 		}
-		if v := r.Header.Values(k.Name); len(v) > 0 {
+		if v := r.Header.Values(k.name); len(v) > 0 {
 			return balance.KeyOf(v[0])
 		}
-	case ByCookie:
-		if c, err := r.Cookie(k.Name); err == nil {
+	case byCookie:
+		if c, err := r.Cookie(k.name); err == nil {
 			return balance.KeyOf(c.Value)
 		}
-	case ByQuery:
-		if v, ok := parameter(r.URL.RawQuery, k.Name); ok {
+	case byQuery:
+		if v, ok := parameter(r.URL.RawQuery, k.name); ok {
 			return balance.KeyOf(v)
 		}
 	}

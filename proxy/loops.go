@@ -190,21 +190,21 @@ func (t *trip) keys(x *wire.Exchange) bool {
 
 // ofExchange is of for an exchange. It reports false for what needs an http.Request.
 func (k *Key) ofExchange(x *wire.Exchange, key *uint64) bool {
-	switch k.By {
-	case ByClient:
+	switch k.by {
+	case byAddress:
 		if a, err := netip.ParseAddrPort(x.RemoteAddr()); err == nil {
 			*key = keyOfClient(a.Addr())
 			return true
 		}
-	case ByURI:
+	case byURI:
 		*key = balance.KeyOfBytes(x.Target())
 		return true
-	case ByPath:
+	case byPath:
 		path, _, _ := strings.Cut(view.String(x.Target()), "?")
 		*key = balance.KeyOf(path)
 		return true
-	case ByHeader:
-		if v := x.Fields().Get(k.Name); v != nil && !strings.EqualFold(k.Name, "Host") {
+	case byHeader:
+		if v := x.Fields().Get(k.name); v != nil && !strings.EqualFold(k.name, "Host") {
 			*key = balance.KeyOfBytes(v)
 			return true
 		}

@@ -29,8 +29,8 @@ func TestParseBalance(t *testing.T) {
 		}
 	}
 	for b, want := range map[Balance]float64{
-		{}: 0, {Policy: PolicyHash}: 0, {Policy: PolicyHash, Key: Key{By: ByPath}}: 1.5, {Policy: PolicySticky}: 0,
-		{Policy: PolicyHash, Key: Key{By: ByPath}, Bound: -1}: 0, {Policy: PolicySticky, Bound: 2}: 2,
+		{}: 0, {Policy: PolicyHash}: 0, {Policy: PolicyHash, Key: ByPath()}: 1.5, {Policy: PolicySticky}: 0,
+		{Policy: PolicyHash, Key: ByPath(), Bound: -1}: 0, {Policy: PolicySticky, Bound: 2}: 2,
 	} {
 		if got := b.bound(); got != want {
 			t.Errorf("%v: bound %v, want %v", b, got, want)

@@ -39,7 +39,7 @@ type Rule struct {
 // and its policy refuses them. Responses have the fields of
 // draft-ietf-httpapi-ratelimit-headers-10, with a RateLimit line for each rule. The
 // body of a refusal is text, problem details (RFC 9457) if Accept names JSON, or
-// what middleware.Refusals makes of it. All handlers that it wraps share the buckets.
+// what middleware.Problems makes of it. All handlers that it wraps share the buckets.
 //
 // A wrapped handler is a direct.Handler if the handler is one, the store is not
 // Blocking, and no rule uses ByFunc. A request that the handler leaves to the ordinary

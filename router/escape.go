@@ -3,6 +3,7 @@ package router
 import (
 	"strings"
 
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -39,7 +40,7 @@ func normalPath(p string) string {
 	for p != "" {
 		b = append(b, '/')
 		p = p[1:]
-		n := segmentEnd(p)
+		n := pattern.SegmentEnd(p)
 		b = appendNormal(b, p[:n])
 		p = p[n:]
 	}
@@ -63,7 +64,7 @@ func appendNormal(b []byte, seg string) []byte {
 			b = append(b, c)
 		}
 	}
-	if s := b[start:]; len(s) > 0 && dots(view.String(s)) {
+	if s := b[start:]; len(s) > 0 && pattern.Dots(view.String(s)) {
 		b = append(append(b[:start], "%2E"...), ".."[:len(s)-1]...)
 	}
 	return b

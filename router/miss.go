@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/refusal"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -33,14 +34,14 @@ func (t *table) decide(m *match, r *http.Request) outcome {
 	raw := r.URL.EscapedPath()
 	path, host := raw, r.URL.Host
 	if r.Method != http.MethodConnect {
-		path, host = cleanPath(raw), withoutPort(r.Host)
+		path, host = pattern.CleanPath(raw), withoutPort(r.Host)
 	}
 	normal := normalPath(path)
 	rt := t.find(m, host, r.Method, normal)
 	if rt == nil || !rt.exact(m, normal) {
 		if to := t.folder(host, r.Method, normal); to != nil {
-			return outcome{status: http.StatusTemporaryRedirect, location: location(r, raw, cleanPath(path)+"/"),
-				pattern: to.text}
+			return outcome{status: http.StatusTemporaryRedirect, pattern: to.text,
+				location: location(r, raw, pattern.CleanPath(path)+"/")}
 		}
 	}
 	switch {
@@ -84,7 +85,7 @@ func location(r *http.Request, raw, path string) string {
 		}
 	}
 	if ok && prefix != "" && prefix[0] == '/' {
-		path = cleanPath(prefix + path) // one slash at its beginning: it names no host
+		path = pattern.CleanPath(prefix + path) // one slash at its beginning: it names no host
 	}
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
@@ -136,7 +137,7 @@ func (m miss) ServeDirect(x *direct.Exchange) bool {
 // missDirect answers x if its path is clean and has no route.
 func (t *table) missDirect(x *direct.Exchange) bool {
 	path, host := view.String(x.Path()), withoutPort(view.String(x.Host()))
-	if x.Method() == http.MethodConnect || !isClean(path) || t.folder(host, x.Method(), path) != nil {
+	if x.Method() == http.MethodConnect || !pattern.IsClean(path) || t.folder(host, x.Method(), path) != nil {
 		return false
 	}
 	o := t.refuse(host, x.Method(), path)

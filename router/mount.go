@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -86,7 +87,7 @@ func (m *mounted) ServeDirect(x *direct.Exchange) bool {
 func (m *mounted) cut(path string) int {
 	at := 0
 	for range m.segments {
-		at += 1 + segmentEnd(path[at+1:])
+		at += 1 + pattern.SegmentEnd(path[at+1:])
 	}
 	return at
 }

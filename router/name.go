@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/chert-http/chert/internal/pattern"
 )
 
 // Named names rt, for URL. It panics if another route has that name.
@@ -13,7 +15,7 @@ func (rt *Route) Named(name string) *Route {
 	defer r.mu.Unlock()
 	if other := r.names[name]; other != nil && other != rt {
 		panic(fmt.Sprintf("router: pattern %q (registered at %s) has the name %q of pattern %q (registered at %s)",
-			rt.text, rt.pattern.at, name, other.text, other.pattern.at))
+			rt.text, rt.at, name, other.text, other.at))
 	}
 	if r.names == nil {
 		r.names = map[string]*Route{}
@@ -51,21 +53,21 @@ func (r *Router) URL(name string, values ...string) (string, error) {
 		return "", fmt.Errorf("router: URL of %q: not pairs of different names and their values: %q", name, values)
 	}
 	var b strings.Builder
-	if rt.pattern.host != "" {
-		b.WriteString("//" + rt.pattern.host)
+	if rt.pattern.Host != "" {
+		b.WriteString("//" + rt.pattern.Host)
 	}
-	for _, s := range rt.pattern.segments {
-		text := s.text
-		if s.kind == single || s.kind == multi && text != "" {
+	for _, s := range rt.pattern.Segments {
+		text := s.Text
+		if s.Kind == pattern.Single || s.Kind == pattern.Multi && text != "" {
 			v, ok := given[text]
-			if !ok || !s.takes(v) {
+			if !ok || !takes(s, v) {
 				return "", fmt.Errorf("router: URL of %q: %q of wildcard %q cannot be in %s", name, v, text, rt.text)
 			}
 			delete(given, text)
 			text = v
 		}
 		b.WriteByte('/')
-		b.WriteString(s.escape(text))
+		b.WriteString(escape(s, text))
 	}
 	if len(given) > 0 {
 		return "", fmt.Errorf("router: URL of %q: %s has no wildcards for %v", name, rt.text, given)
@@ -74,16 +76,16 @@ func (r *Router) URL(name string, values ...string) (string, error) {
 }
 
 // takes reports whether the wildcard s can stand for v.
-func (s segment) takes(v string) bool {
-	if s.kind == multi {
-		return cleanRest(v)
+func takes(s pattern.Segment, v string) bool {
+	if s.Kind == pattern.Multi {
+		return pattern.CleanRest(v)
 	}
-	return v != "/" && !dots(v)
+	return v != "/" && !pattern.Dots(v)
 }
 
 // escape returns text, a value of s, escaped for a URL.
-func (s segment) escape(text string) string {
-	if s.kind != multi {
+func escape(s pattern.Segment, text string) string {
+	if s.Kind != pattern.Multi {
 		if text == "." || text == ".." {
 			return "%2E" + strings.Repeat("%2E", len(text)-1) // of a pattern; must not be cleaned
 		}
@@ -110,14 +112,14 @@ func (r *Router) walk(host, prefix string, f func(pattern string, rt *Route) err
 	r.mu.Unlock()
 	for _, rt := range routes {
 		p := rt.pattern
-		_, path, _ := strings.Cut(p.text[strings.LastIndexAny(p.text, " \t")+1:], "/")
-		h := p.host
+		_, path, _ := strings.Cut(p.Text[strings.LastIndexAny(p.Text, " \t")+1:], "/")
+		h := p.Host
 		if h == "" {
 			h = host
 		}
 		text := h + prefix + "/" + path
-		if p.method != "" {
-			text = p.method + " " + text
+		if p.Method != "" {
+			text = p.Method + " " + text
 		}
 		if err := f(text, rt); err != nil {
 			return err

@@ -4,12 +4,14 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/view"
 )
 
 // A Route is a pattern and its handler. It is immutable except for its name.
 type Route struct {
-	pattern *pattern
+	pattern *pattern.Pattern
+	at      string         // where it was registered
 	text    string         // the pattern's
 	handler http.Handler   // with its middleware around it
 	direct  direct.Handler // handler, if it is one

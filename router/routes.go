@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/pattern"
 )
 
 // Routes registers patterns with a common prefix and common middleware.
@@ -115,28 +116,27 @@ func (r *Router) register(g *Routes, text string, h http.Handler) *Route {
 		panic("router: nil handler")
 	}
 	text = underPrefix(g.prefix, text)
-	p, err := parse(text)
+	p, err := pattern.Parse(text)
 	if err != nil {
 		panic(fmt.Sprintf("router: pattern %q: %v", text, err))
 	}
-	p.at = caller()
-	rt := &Route{pattern: p, text: text, own: h, root: r}
+	rt := &Route{pattern: p, at: caller(), text: text, own: h, root: r}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, other := range r.routes {
-		if q := other.pattern; conflict(p, q) {
+		if why := p.Conflict(other.pattern); why != "" {
 			panic(fmt.Sprintf("router: pattern %q (registered at %s) conflicts with pattern %q (registered at %s): %s",
-				p.text, p.at, q.text, q.at, explain(p, q)+wayOut(rt, other)))
+				p.Text, rt.at, other.pattern.Text, other.at, why+wayOut(rt, other)))
 		}
 	}
 	rt.handler = g.wrap(h)
 	rt.direct, _ = rt.handler.(direct.Handler)
-	for _, s := range p.segments {
-		if s.kind == single || s.kind == multi {
-			rt.names = append(rt.names, s.text)
+	for _, s := range p.Segments {
+		if s.Kind == pattern.Single || s.Kind == pattern.Multi {
+			rt.names = append(rt.names, s.Text)
 		}
 	}
-	rt.multi = p.last().kind == multi
+	rt.multi = p.Last().Kind == pattern.Multi
 	r.routes = append(r.routes, rt)
 	for ; g != nil; g = g.parent {
 		g.used = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -73,7 +74,7 @@ func newTable(routes []*Route) *table {
 	t := new(table)
 	for _, rt := range routes {
 		s := &t.any
-		if h := rt.pattern.host; h != "" {
+		if h := rt.pattern.Host; h != "" {
 			if t.hosts == nil {
 				t.hosts = map[string]*site{}
 			}
@@ -82,15 +83,15 @@ func newTable(routes []*Route) *table {
 				t.hosts[h] = s
 			}
 		}
-		last := rt.pattern.last().kind
-		t.folders = t.folders || (last == multi || last == end) && len(rt.pattern.segments) > 1
-		n := s.tree(rt.pattern.method)
+		last := rt.pattern.Last().Kind
+		t.folders = t.folders || (last == pattern.Multi || last == pattern.End) && len(rt.pattern.Segments) > 1
+		n := s.tree(rt.pattern.Method)
 		if *n == nil {
 			*n = new(node)
 		}
-		(*n).add(rt.pattern.segments, rt)
-		if rt.pattern.method != "" && methodNumber(rt.pattern.method) == usualMethods {
-			s.unusual[rt.pattern.method] = *n
+		(*n).add(rt.pattern.Segments, rt)
+		if rt.pattern.Method != "" && methodNumber(rt.pattern.Method) == usualMethods {
+			s.unusual[rt.pattern.Method] = *n
 		}
 	}
 	return t

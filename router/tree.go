@@ -1,5 +1,7 @@
 package router
 
+import "github.com/chert-http/chert/internal/pattern"
+
 // This file is a radix tree of paths in normal form (escape.go). A node
 // represents all paths that begin with the same bytes; wildcards are nodes of
 // their own. For the patterns /a/b/z, /a/bc, /a/{x}/c and /a/{rest...}:
@@ -91,12 +93,12 @@ func (n *node) find(m *match, rest string) *Route {
 		if n.single == nil {
 			break
 		}
-		i := segmentEnd(rest)
+		i := pattern.SegmentEnd(rest)
 		seg := rest[:i]
 		if seg == "%2F" {
 			break // ServeMux treats it as the end of the path
 		}
-		if dots(seg) {
+		if pattern.Dots(seg) {
 			m.unclean = true
 		}
 		m.add(len(rest), len(rest)-i)
@@ -116,7 +118,7 @@ func (n *node) find(m *match, rest string) *Route {
 	}
 	if n.multi != nil {
 		m.add(len(rest), 0)
-		m.unclean = m.unclean || !cleanRest(rest)
+		m.unclean = m.unclean || !pattern.CleanRest(rest)
 	}
 	return n.multi
 }
@@ -136,19 +138,19 @@ func begins(s, text string) bool {
 }
 
 // add adds the rest of a pattern below n.
-func (n *node) add(segments []segment, rt *Route) {
+func (n *node) add(segments []pattern.Segment, rt *Route) {
 	text := ""
 	for i, s := range segments {
 		text += "/"
-		switch s.kind {
-		case literal:
-			text += normalSegment(s.text)
-		case end:
+		switch s.Kind {
+		case pattern.Literal:
+			text += normalSegment(s.Text)
+		case pattern.End:
 			// ServeMux treats a segment that is a slash as the end.
 			n.child(text).leaf = rt
 			n.child(text + "%2F").leaf = rt
 			return
-		case single:
+		case pattern.Single:
 			n = n.child(text)
 			text = ""
 			if n.single == nil {
@@ -156,7 +158,7 @@ func (n *node) add(segments []segment, rt *Route) {
 			}
 			n.branch = true
 			n = n.single
-		case multi:
+		case pattern.Multi:
 			n = n.child(text)
 			n.branch, n.multi = true, rt
 			return

@@ -22,7 +22,8 @@ const (
 	besideFree = 16 << 10
 )
 
-var errUnfinished = &wsframe.Error{Code: CodeTryLater, Reason: "unfinished messages of the connection are too large"}
+var errUnfinished = &wsframe.Error{Code: wsframe.CodeTryLater,
+	Reason: "unfinished messages of the connection are too large"}
 
 // beside is what a stream takes part in. It is used by the Link's owner.
 type beside struct {

@@ -34,22 +34,22 @@ func (t Type) opcode() wsframe.Opcode {
 
 // Code is the status code of a Close frame (RFC 6455 section 7.4). Applications may
 // use those from 4000 to 4999.
-type Code = wsframe.Code
+type Code uint16
 
 // Codes that are defined by RFC 6455 and the IANA registry.
 const (
-	CodeNormal      = wsframe.CodeNormal      // the purpose is fulfilled
-	CodeGoingAway   = wsframe.CodeGoingAway   // the server stops, or the page is left
-	CodeProtocol    = wsframe.CodeProtocol    // a protocol error
-	CodeUnsupported = wsframe.CodeUnsupported // a type of data that is not accepted
-	CodeNoStatus    = wsframe.CodeNoStatus    // the Close frame had no code; not to be sent
-	CodeAbnormal    = wsframe.CodeAbnormal    // there was no Close frame; not to be sent
-	CodeInvalid     = wsframe.CodeInvalid     // text that is not UTF-8
-	CodePolicy      = wsframe.CodePolicy      // any other violation
-	CodeTooBig      = wsframe.CodeTooBig      // a message that is too large
-	CodeInternal    = wsframe.CodeInternal    // the server has failed
-	CodeRestart     = wsframe.CodeRestart     // the server restarts
-	CodeTryLater    = wsframe.CodeTryLater    // the server is overloaded
+	CodeNormal      Code = 1000 // the purpose is fulfilled
+	CodeGoingAway   Code = 1001 // the server stops, or the page is left
+	CodeProtocol    Code = 1002 // a protocol error
+	CodeUnsupported Code = 1003 // a type of data that is not accepted
+	CodeNoStatus    Code = 1005 // the Close frame had no code; not to be sent
+	CodeAbnormal    Code = 1006 // there was no Close frame; not to be sent
+	CodeInvalid     Code = 1007 // text that is not UTF-8
+	CodePolicy      Code = 1008 // any other violation
+	CodeTooBig      Code = 1009 // a message that is too large
+	CodeInternal    Code = 1011 // the server has failed
+	CodeRestart     Code = 1012 // the server restarts
+	CodeTryLater    Code = 1013 // the server is overloaded
 )
 
 // ErrSlow is returned when a message is dropped because the client reads too slowly.
@@ -187,7 +187,7 @@ func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
 // not wait. Messages that arrive later are ignored. A reason has at most 123 bytes.
 func (c *Conn) Close(code Code, reason string) {
 	c.mu.Lock()
-	sent := c.sendClose(code, reason)
+	sent := c.sendClose(wsframe.Code(code), reason)
 	c.mu.Unlock()
 	if sent {
 		c.link.Post((*session)(c).awaitClose)
@@ -202,7 +202,7 @@ func (c *Conn) tooSlow() {
 	c.mu.Lock()
 	first := !c.closed.Swap(true)
 	if first { // otherwise the client is to answer the Close frame that was sent, and says why
-		c.because(CodePolicy, "too slow")
+		c.because(wsframe.CodePolicy, "too slow")
 	}
 	c.mu.Unlock()
 	if first {
@@ -211,13 +211,13 @@ func (c *Conn) tooSlow() {
 }
 
 // because records why the connection ends, unless that is known. mu is held.
-func (c *Conn) because(code Code, reason string) {
+func (c *Conn) because(code wsframe.Code, reason string) {
 	if c.why == nil {
 		c.why = &wsframe.Error{Code: code, Reason: reason}
 	}
 }
 
-var errInternal = &wsframe.Error{Code: CodeInternal, Reason: "internal error"}
+var errInternal = &wsframe.Error{Code: wsframe.CodeInternal, Reason: "internal error"}
 
 // fail sends a Close frame that says why, and ends the connection without waiting for
 // an answer. Any goroutine may call it.

@@ -52,9 +52,9 @@ func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
 	b.Release()
 	switch err {
 	case nil:
-		return false, &wsframe.Error{Code: CodeInvalid, Reason: "invalid UTF-8"}
+		return false, &wsframe.Error{Code: wsframe.CodeInvalid, Reason: "invalid UTF-8"}
 	case wsdeflate.ErrTooBig:
-		return false, &wsframe.Error{Code: CodeTooBig, Reason: err.Error()}
+		return false, &wsframe.Error{Code: wsframe.CodeTooBig, Reason: err.Error()}
 	}
-	return false, &wsframe.Error{Code: CodeInvalid, Reason: err.Error()}
+	return false, &wsframe.Error{Code: wsframe.CodeInvalid, Reason: err.Error()}
 }

@@ -139,7 +139,7 @@ func (c *Conn) flush() {
 }
 
 // sendClose sends a Close frame, once, and reports whether it did.
-func (c *Conn) sendClose(code Code, reason string) bool {
+func (c *Conn) sendClose(code wsframe.Code, reason string) bool {
 	if c.closed.Load() {
 		return false
 	}

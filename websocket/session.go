@@ -338,7 +338,7 @@ func (s *session) Expired() link.Next {
 	case s.closing:
 	case s.h.idle > 0 && now-s.heard >= s.h.idle:
 		// The client may have gone without a word, so no answer is expected.
-		return c.failed(&wsframe.Error{Code: CodePolicy, Reason: "idle for too long"})
+		return c.failed(&wsframe.Error{Code: wsframe.CodePolicy, Reason: "idle for too long"})
 	case s.h.ping > 0 && now-max(s.heard, s.pinged) >= s.spread.Of(s.h.ping):
 		s.pinged = now
 		s.mu.Lock()
@@ -374,7 +374,7 @@ func (s *session) awaitClose() link.Next {
 // Drain implements takeover.Session.
 func (s *session) Drain(int64) link.Next {
 	s.mu.Lock()
-	s.conn().sendClose(CodeGoingAway, "")
+	s.conn().sendClose(wsframe.CodeGoingAway, "")
 	s.conn().flush()
 	s.mu.Unlock()
 	return s.awaitClose()
@@ -395,7 +395,7 @@ func (s *session) Closed(hijacked bool) {
 		s.out.Release()
 		s.out = nil
 	}
-	s.conn().because(CodeAbnormal, "")
+	s.conn().because(wsframe.CodeAbnormal, "")
 	why, rooms := s.why, s.rooms
 	s.rooms = nil
 	s.mu.Unlock()
@@ -405,7 +405,7 @@ func (s *session) Closed(hijacked bool) {
 	}
 	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {
-		go exec.Call(func() { f(s.conn(), why.Code, why.Reason) },
+		go exec.Call(func() { f(s.conn(), Code(why.Code), why.Reason) },
 			func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
 	}
 }

@@ -125,7 +125,7 @@ func (c *demoCluster) share(o *demo.Options) error {
 // sharedRoom is the room of the chat.
 type sharedRoom struct{ room *redisroom.Room }
 
-func (r sharedRoom) Join(c *websocket.Conn) { r.room.Join(c, "", "") }
+func (r sharedRoom) Join(c *websocket.Conn) { r.room.Join(c, nil) }
 
 func (r sharedRoom) Broadcast(t websocket.Type, p []byte) { r.room.Broadcast(t, p) }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime"
 	"strconv"
 	"strings"
@@ -42,13 +43,11 @@ type Store struct {
 	topics map[string]weak.Pointer[eventstream.Topic] // that the program still knows
 }
 
-// Errors of Publish, besides those of [eventstream.Topic.Publish] and of NATS.
-var (
-	// ErrFull is returned when Options.Queue events wait.
-	ErrFull = errors.New("natstopic: the queue is full")
-	// ErrClosed is returned after Store.Close.
-	ErrClosed = errors.New("natstopic: the store has been closed")
-)
+// ErrFull is returned by Publish when Options.Queue events wait.
+var ErrFull = errors.New("natstopic: the queue is full")
+
+// errClosed is returned after Store.Close.
+var errClosed = fmt.Errorf("natstopic: the store: %w", net.ErrClosed)
 
 // maxName bounds names of topics.
 const maxName = 512
@@ -161,7 +160,8 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 // Close ends the reading and the connection to NATS. Streams stay open, and get no more events.
-// What waits in the queue is dropped.
+// What waits in the queue is dropped. Topic and Publish return an error that is [net.ErrClosed]
+// then.
 func (s *Store) Close() error {
 	s.cancel()
 	s.nc.Close()
@@ -201,7 +201,7 @@ func (s *Store) Topic(name string) (*eventstream.Topic, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing.Err() != nil {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	if t := s.topics[name].Value(); t != nil {
 		return t, nil
@@ -259,7 +259,7 @@ const (
 func (t *topic) Publish(e eventstream.Event) (id string, err error) {
 	s := t.s
 	if s.closing.Err() != nil {
-		return "", ErrClosed
+		return "", errClosed
 	}
 	m := nats.NewMsg(t.subject())
 	m.Data = []byte(e.Data)
@@ -300,7 +300,7 @@ func ours(err error) error {
 	case backlog.ErrFull:
 		return ErrFull
 	case backlog.ErrClosed:
-		return ErrClosed
+		return errClosed
 	}
 	return err
 }

@@ -163,7 +163,7 @@ func TestBadOptions(t *testing.T) {
 		}
 	}
 	s.Close()
-	if _, err := s.Topic("x"); err != ErrClosed {
+	if _, err := s.Topic("x"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

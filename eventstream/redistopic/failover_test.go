@@ -2,6 +2,7 @@ package redistopic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -221,10 +222,10 @@ func TestForgets(t *testing.T) {
 		}
 	}
 	s.Close()
-	if _, err := s.Topic("x"); err != ErrClosed {
+	if _, err := s.Topic("x"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := kept.Publish(event(&redisstream.Entry{})); err != ErrClosed {
+	if _, err := kept.Publish(event(&redisstream.Entry{})); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"strconv"
 	"sync"
@@ -27,13 +28,11 @@ type Store struct {
 	closed bool
 }
 
-// Errors of Publish, besides those of [eventstream.Topic.Publish] and of Redis.
-var (
-	// ErrFull is returned when Options.Queue events wait.
-	ErrFull = errors.New("redistopic: the queue is full")
-	// ErrClosed is returned after Store.Close.
-	ErrClosed = errors.New("redistopic: the store has been closed")
-)
+// ErrFull is returned by Publish when Options.Queue events wait.
+var ErrFull = errors.New("redistopic: the queue is full")
+
+// errClosed is returned after Store.Close.
+var errClosed = fmt.Errorf("redistopic: the store: %w", net.ErrClosed)
 
 // maxName bounds names of topics.
 const maxName = 512
@@ -56,7 +55,8 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 func (s *Store) Check(ctx context.Context) error { return s.streams.Check(ctx) }
 
 // Close ends the reading and closes the connections to Redis. Streams stay open, and get no more
-// events. What waits in the queue is dropped.
+// events. What waits in the queue is dropped. Topic and Publish return an error that is
+// [net.ErrClosed] then.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -73,7 +73,7 @@ func (s *Store) Topic(name string) (*eventstream.Topic, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	if t := s.topics[name].Value(); t != nil {
 		return t, nil
@@ -120,7 +120,7 @@ func (s *source) Publish(e eventstream.Event) (id string, err error) {
 	case backlog.ErrFull:
 		return "", ErrFull
 	case backlog.ErrClosed:
-		return "", ErrClosed
+		return "", errClosed
 	}
 	return id, err
 }

@@ -16,13 +16,13 @@ import (
 // A file that ends early, and one that is none.
 func TestSendFileErrors(t *testing.T) {
 	t.Parallel()
-	file := stalledFile(t)
+	file := servertest.File(t, stalledBytes)
 	folder, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer folder.Close()
-	gone := stalledFile(t)
+	gone := servertest.File(t, stalledBytes)
 	gone.Close()
 	for _, tt := range []struct {
 		why       string

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,23 +66,8 @@ const stalledSize = 8 << 20
 // stalledBytes are what the answers begin with, and the file.
 var stalledBytes = bytes.Repeat([]byte("0123456789abcdef, 10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f\n-"), stalledSize/67+1)[:stalledSize]
 
-// stalledFile is one of stalledSize bytes.
-func stalledFile(t testing.TB) *os.File {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, stalledBytes, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
 func newStalling(t testing.TB) *stalling {
-	s := &stalling{fake: &fake{quick: true}, file: stalledFile(t)}
+	s := &stalling{fake: &fake{quick: true}, file: servertest.File(t, stalledBytes)}
 	s.fed = func(f *fake, line string) {
 		if f.unsent() {
 			t.Errorf("%q is fed before the answer to the last is out", line)

@@ -131,7 +131,9 @@ var policy = []rule{
 	// The name of the authenticated client: filter sets it, the rest of middleware
 	// and its users read it.
 	{pkg: "internal/user"},
-	{pkg: "router", may: "direct direct/wire internal/refusal internal/view"},
+	// Patterns of routes, which the command checks before it registers them.
+	{pkg: "internal/pattern"},
+	{pkg: "router", may: "direct direct/wire internal/refusal internal/view internal/pattern"},
 	// How ratelimit, middleware and users write a rule once for both paths. Below
 	// ratelimit, which knows no middleware.
 	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -249,16 +248,7 @@ func testFile(t testing.TB, n int) *os.File {
 	for i := range n / 8 {
 		binary.BigEndian.PutUint64(p[8*i:], uint64(i))
 	}
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, p, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return servertest.File(t, p)
 }
 
 // files is a FileSink that notes which parts it gets.

@@ -33,7 +33,7 @@ func TestProblemJSON(t *testing.T) {
 	}
 }
 
-// hookedWriter is a writer with a hook, as middleware.Refusals has it.
+// hookedWriter is a writer with a hook, as middleware.Problems has it.
 type hookedWriter struct {
 	http.ResponseWriter
 	hook *Hook

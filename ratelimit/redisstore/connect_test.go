@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -11,75 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/door"
 )
-
-// slowDoor is a proxy before Redis that makes each new connection wait before it
-// carries anything, as TLS over a long way or a login at a busy server does.
-type slowDoor struct {
-	net.Listener
-	to   string
-	wait time.Duration
-
-	mu    sync.Mutex
-	conns []net.Conn
-	all   sync.WaitGroup
-}
-
-func openSlowDoor(t *testing.T, to string, wait time.Duration) *slowDoor {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &slowDoor{Listener: l, to: to, wait: wait}
-	d.all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			d.all.Go(func() { d.carry(c) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		d.cut()
-		d.all.Wait()
-	})
-	return d
-}
-
-func (d *slowDoor) carry(c net.Conn) {
-	defer c.Close()
-	time.Sleep(d.wait) // it is what this is for
-	up, err := net.Dial("tcp", d.to)
-	if err != nil {
-		return
-	}
-	defer up.Close()
-	d.mu.Lock()
-	d.conns = append(d.conns, c, up)
-	d.mu.Unlock()
-	back := make(chan struct{})
-	go func() {
-		io.Copy(c, up)
-		c.Close()
-		close(back)
-	}()
-	io.Copy(up, c)
-	up.Close()
-	<-back
-}
-
-// cut breaks all connections.
-func (d *slowDoor) cut() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.conns {
-		c.Close()
-	}
-	d.conns = nil
-}
 
 // Connections take longer to be made than a decision may. They are made all the
 // same, at the start and after all of them broke.
@@ -87,8 +20,8 @@ func TestSlowConnections(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	const timeout = 200 * time.Millisecond
-	d := openSlowDoor(t, srv.Addr, 4*timeout)
-	s := open(t, "redis://"+d.Addr().String(), Options{
+	d := door.OpenSlow(t, srv.Addr, 4*timeout)
+	s := open(t, "redis://"+d.Addr, Options{
 		Timeout: timeout, Failure: FailureClosed, Pause: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	l := limit(t, "l", "1000/s", s)
@@ -100,7 +33,7 @@ func TestSlowConnections(t *testing.T) {
 			dec, err := l.Allow(t.Context(), "k", 1)
 			return !dec.Failed && err == nil
 		})
-		d.cut()
+		d.Cut()
 		await(t, "the connections to be missed", func() bool {
 			dec, _ := l.Allow(t.Context(), "k", 1)
 			return dec.Failed
@@ -114,8 +47,8 @@ func TestSlowConnectionsForMany(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
 	const timeout = 250 * time.Millisecond
-	d := openSlowDoor(t, srv.Addr, 2*timeout)
-	s := open(t, "redis://"+d.Addr().String(), Options{Timeout: timeout, Failure: FailureOpen, Pause: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	d := door.OpenSlow(t, srv.Addr, 2*timeout)
+	s := open(t, "redis://"+d.Addr, Options{Timeout: timeout, Failure: FailureOpen, Pause: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	ld := startLoad(limit(t, "l", "1/d", s), 8)
 	await(t, "200 decisions of Redis in a row", func() bool { return ld.inRow.Load() > 200 })
 	ld.end()

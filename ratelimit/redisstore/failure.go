@@ -7,7 +7,6 @@ import (
 
 	"github.com/chert-http/chert/internal/redisconn"
 	"github.com/chert-http/chert/ratelimit"
-	"github.com/sony/gobreaker/v2"
 )
 
 // fail decides by the failure policy, and reports why.
@@ -56,7 +55,7 @@ var start = time.Now()
 // repeats the previous error.
 func (s *Store) report(err error) {
 	r := &s.reports
-	if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) {
+	if !errors.Is(err, ErrNotAsked) {
 		why := s.explain(err)
 		r.why.Store(&why)
 	}

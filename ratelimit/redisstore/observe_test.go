@@ -12,11 +12,9 @@ import (
 
 	"github.com/chert-http/chert/ratelimit"
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 )
 
-// Observe receives the result of each call, what has decided, and the state of
-// the breaker.
+// Observe receives the result of each call, what has decided, and whether Redis was asked.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	srv := server(t)
@@ -48,23 +46,22 @@ func TestObserve(t *testing.T) {
 		claims          int
 		refund, allowed bool
 		failed, asked   bool
-		breaker         gobreaker.State
 	}{
-		{2, no, yes, no, yes, gobreaker.StateClosed},
-		{2, yes, yes, no, yes, gobreaker.StateClosed},
-		{1, no, yes, no, yes, gobreaker.StateClosed},
-		{1, no, no, no, yes, gobreaker.StateClosed},
-		{1, no, no, yes, yes, gobreaker.StateClosed},
-		{1, no, no, yes, yes, gobreaker.StateOpen},
-		{1, no, no, yes, no, gobreaker.StateOpen},
+		{2, no, yes, no, yes},
+		{2, yes, yes, no, yes},
+		{1, no, yes, no, yes},
+		{1, no, no, no, yes},
+		{1, no, no, yes, yes},
+		{1, no, no, yes, yes},
+		{1, no, no, yes, no},
 	} {
 		if i >= len(events) {
 			t.Fatalf("%d events", len(events))
 		}
 		e := events[i]
-		asked := !errors.Is(e.Err, gobreaker.ErrOpenState)
+		asked := !errors.Is(e.Err, ErrNotAsked)
 		if e.Claims != want.claims || e.Refund != want.refund || e.Allowed != want.allowed || (e.Err != nil) != want.failed ||
-			asked != want.asked || e.Breaker != want.breaker || e.Policy != FailureClosed {
+			asked != want.asked || e.Policy != FailureClosed {
 			t.Errorf("event %d: %+v, want %+v", i, e, want)
 		}
 		if (e.Time.IsZero()) != (want.failed || want.refund) || e.Took <= 0 {

@@ -1,12 +1,12 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/chert-http/chert/ratelimit"
-	"github.com/sony/gobreaker/v2"
 )
 
 // A Failure is a failure policy: how to decide while Redis is unavailable.
@@ -80,15 +80,16 @@ type Event struct {
 	// Time is the time of the decision by the clock of Redis, zero if it did not
 	// decide.
 	Time time.Time
-	// Err is nil if Redis decided, otherwise why the failure policy did. It is
-	// gobreaker's ErrOpenState or ErrTooManyRequests if Redis was not asked.
+	// Err is nil if Redis decided, otherwise why the failure policy did: ErrNotAsked, or
+	// an error of Redis.
 	Err error
 	// Policy is the failure policy that decided, if Err is not nil.
 	Policy Failure
-	// Breaker is the state of the circuit breaker after the call: with StateClosed
-	// Redis is asked, with StateOpen it is not, with StateHalfOpen by one request.
-	Breaker gobreaker.State
 }
+
+// ErrNotAsked is why the failure policy decided while Redis was not asked: it had failed
+// Options.Failures times in a row.
+var ErrNotAsked = errors.New("redisstore: Redis is not asked, since it has failed")
 
 func (o *Options) defaults() (Options, error) {
 	if o == nil {

@@ -195,7 +195,7 @@ func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFu
 
 // run runs a script, unless Redis has failed too often.
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]int64, error) {
-	return s.breaker.Execute(func() ([]int64, error) {
+	reply, err := s.breaker.Execute(func() ([]int64, error) {
 		cmd := script.Run(ctx, s.client, keys, args...)
 		if _, said := errors.AsType[redis.Error](cmd.Err()); cmd.Err() != nil && !said {
 			s.warm()
@@ -205,6 +205,10 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		}
 		return cmd.Int64Slice()
 	})
+	if err == gobreaker.ErrOpenState || err == gobreaker.ErrTooManyRequests {
+		err = ErrNotAsked
+	}
+	return reply, err
 }
 
 // maxWarmers is how many connections are made at a time in the background.
@@ -270,7 +274,7 @@ func (s *Store) observe(e Event, start time.Time, err error) {
 	if s.o.Observe == nil {
 		return
 	}
-	e.Took, e.Err, e.Policy, e.Breaker = time.Since(start), err, s.o.Failure, s.breaker.State()
+	e.Took, e.Err, e.Policy = time.Since(start), err, s.o.Failure
 	s.o.Observe(e)
 }
 

@@ -17,16 +17,7 @@ import (
 // directFile is a file of ten thousand bytes.
 func directFile(t *testing.T) *os.File {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, append([]byte("<html>"), servertest.Pattern(9994)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return servertest.File(t, append([]byte("<html>"), servertest.Pattern(9994)...))
 }
 
 // A file shorter than announced ends the connection within the body.

@@ -23,7 +23,7 @@ type filterKey struct{}
 // filtered is a chain with all that decides beforehand, and a log.
 func filtered(h http.Handler, log *middleware.AccessLog) http.Handler {
 	rate := ratelimit.Rate{Count: 1, Per: time.Minute, Burst: 1000}
-	return middleware.Chain(h, log.Wrap, middleware.Refusals(nil),
+	return middleware.Chain(h, log.Wrap, middleware.Problems(nil),
 		middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
 		middleware.RequestID(&middleware.RequestIDOptions{Accept: true}), middleware.SecurityHeaders(nil),
 		middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://*.a.example"}, Credentials: true, Expose: []string{"X-A"}})),

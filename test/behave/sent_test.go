@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -113,11 +112,7 @@ func (h watchingDirect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // sparse is a file of n zeros that takes no space on disk.
 func sparse(t *testing.T, n int64) *os.File {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "big"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
+	f := servertest.File(t, nil)
 	if err := f.Truncate(n); err != nil {
 		t.Fatal(err)
 	}

@@ -31,12 +31,7 @@ const largeSize = 24 << 20
 // largeFile is a file of largeSize bytes, which repeat pattern(largePart).
 func largeFile(t *testing.T) *os.File {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "large")
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
+	file := servertest.File(t, nil)
 	for at := 0; at < largeSize; at += largePart {
 		if _, err := file.Write(servertest.Pattern(largePart)); err != nil {
 			t.Fatal(err)

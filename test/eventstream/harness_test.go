@@ -11,7 +11,6 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/eventstream"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -34,13 +33,8 @@ func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *ch
 			f(t, func(h http.Handler) *chert.Server { return &chert.Server{Engine: e, Placement: p, Handler: h} })
 		})
 	}
-	run("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
+	engines.Placements(run)
 	run("nethttp", engines.NetHTTP, chert.PlacementAdaptive)
-	if sys.HavePoller {
-		run("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
-		run("inline", chert.EngineLoops, chert.PlacementInline)
-		run("pooled", chert.EngineLoops, chert.PlacementPooled)
-	}
 }
 
 // handler makes a Handler, topic a Topic.

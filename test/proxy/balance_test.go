@@ -317,7 +317,7 @@ func TestReload(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		all, addrs := named(t, 2)
 		s := &setup{}
-		s.up.Balance = proxy.Balance{Policy: proxy.PolicyHash, Key: proxy.Key{By: proxy.ByPath}}
+		s.up.Balance = proxy.Balance{Policy: proxy.PolicyHash, Key: proxy.ByPath()}
 		var current *proxy.Upstream
 		var mu sync.Mutex
 		s.o.Choose = func(*http.Request) *proxy.Upstream {

@@ -87,7 +87,7 @@ func TestUnfinished(t *testing.T) {
 						}
 					})
 				case h.Op == wsframe.Close:
-					if code, reason, _ := wsframe.ParseClose([]byte(p)); code != websocket.CodeTryLater {
+					if code, reason, _ := wsframe.ParseClose([]byte(p)); websocket.Code(code) != websocket.CodeTryLater {
 						t.Fatal(way, code, reason)
 					}
 					closed++

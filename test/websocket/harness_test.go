@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -48,15 +47,10 @@ func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *ch
 			f(t, func(h http.Handler) *chert.Server { return &chert.Server{Engine: e, Placement: p, Handler: h} })
 		})
 	}
-	run("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
+	engines.Placements(run)
 	run("nethttp", engines.NetHTTP, chert.PlacementAdaptive)
-	if sys.HavePoller {
-		run("adaptive", chert.EngineLoops, chert.PlacementAdaptive)
-		run("inline", chert.EngineLoops, chert.PlacementInline)
-		run("pooled", chert.EngineLoops, chert.PlacementPooled)
-	}
 	run2 := func(name string, e chert.Engine, p chert.Placement) {
-		t.Run(name, func(t *testing.T) {
+		t.Run("http2"+name, func(t *testing.T) {
 			f(t, func(h http.Handler) *chert.Server {
 				s := &chert.Server{Engine: e, Placement: p, Handler: h, ExtendedConnect: true, Protocols: new(http.Protocols)}
 				s.Protocols.SetUnencryptedHTTP2(true)
@@ -65,14 +59,9 @@ func eachAlone(t *testing.T, f func(t *testing.T, fresh func(h http.Handler) *ch
 		})
 	}
 	if strings.Contains(os.Getenv("GODEBUG"), "http2xconnect=1") {
-		run2("http2nethttp", engines.NetHTTP, chert.PlacementAdaptive)
+		run2("nethttp", engines.NetHTTP, chert.PlacementAdaptive)
 	}
-	run2("http2goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
-	if sys.HavePoller {
-		run2("http2adaptive", chert.EngineLoops, chert.PlacementAdaptive)
-		run2("http2inline", chert.EngineLoops, chert.PlacementInline)
-		run2("http2pooled", chert.EngineLoops, chert.PlacementPooled)
-	}
+	engines.Placements(run2)
 }
 
 // handler makes a Handler.
@@ -194,7 +183,7 @@ func (c *client) closes(code websocket.Code) {
 		if h.Op != wsframe.Close {
 			continue
 		}
-		if got, reason, err := wsframe.ParseClose([]byte(p)); got != code || err != nil {
+		if got, reason, err := wsframe.ParseClose([]byte(p)); websocket.Code(got) != code || err != nil {
 			c.T.Fatalf("code %d %q %v, want %d", got, reason, err, code)
 		}
 		break

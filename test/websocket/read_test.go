@@ -95,7 +95,7 @@ func TestServe(t *testing.T) {
 			if h.Op != wsframe.Close || err != nil {
 				t.Fatal(h, p, err)
 			}
-			if code, _, _ := wsframe.ParseClose([]byte(p)); code != tt.code {
+			if code, _, _ := wsframe.ParseClose([]byte(p)); websocket.Code(code) != tt.code {
 				t.Error(code, tt.code)
 			}
 			// A handler that does not return has its stream reset.

@@ -6,7 +6,7 @@
 //	...
 //	lobby, err := store.Room("lobby")
 //	...
-//	lobby.Join(conn, "ann", "")                     // in OnOpen
+//	lobby.Join(conn, &redisroom.JoinOptions{User: "ann"}) // in OnOpen
 //	id, err := lobby.Broadcast(websocket.TypeText, []byte("hello"))
 //	users, err := lobby.Users(ctx)                  // of all processes
 //	n, err := store.Send(ctx, "ann", websocket.TypeText, []byte("to you alone"))
@@ -19,8 +19,8 @@
 //
 // A connection in the room gets its messages once and in the order of Redis, also when the
 // connection of its process to Redis is cut. With Options.History it gets what it has missed
-// when it connects again to any process: messages carry their ID by Options.Encode, and Join
-// takes the last one. Options.Gap tells of messages that are missing.
+// when it connects again to any process: messages carry their ID by Options.Encode, and
+// JoinOptions.After has the last one. Options.Gap tells of messages that are missing.
 //
 // While Redis is away connections stay, and get what was sent when it is back. Broadcast then
 // returns an error, or with Options.Queue lets messages wait.

@@ -21,7 +21,7 @@ func ExampleOpenURL() {
 	}
 	chat, err := websocket.New(&websocket.Options{
 		OnOpen: func(c *websocket.Conn, r *http.Request) {
-			if err := lobby.Join(c, r.URL.Query().Get("name"), ""); err != nil {
+			if err := lobby.Join(c, &redisroom.JoinOptions{User: r.URL.Query().Get("name")}); err != nil {
 				c.Close(websocket.CodeTryLater, "")
 			}
 		},

@@ -49,17 +49,30 @@ func newRoom(s *Store, name string) *Room {
 	return r
 }
 
-// Join adds a connection, until it leaves or ends. user is who it is for Users, or "". With
-// Options.History the connection first gets what has followed the message with the ID after,
-// unless that is ""; what is missing of that Options.Gap tells it.
-func (r *Room) Join(c *websocket.Conn, user, after string) error {
+// JoinOptions are what Join knows of a connection.
+type JoinOptions struct {
+	// User is who it is for Room.Users, at most 512 bytes. Default: nobody.
+	User string
+	// After is the ID of the last message that the client has received, after which the
+	// connection continues, if there is Options.History. Default: it gets messages from now on.
+	After string
+}
+
+// Join adds a connection, until it leaves or ends. nil is a connection of nobody, from now on.
+// With JoinOptions.After it first gets the messages that it has missed; if some are missing,
+// Options.Gap comes before.
+func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
+	if o == nil {
+		o = &JoinOptions{}
+	}
+	user, after := o.User, o.After
 	if user != "" {
 		if err := checkName("user", user); err != nil {
 			return err
 		}
 	}
 	if r.s.streams.Closed() {
-		return ErrClosed
+		return errClosed
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,10 @@
 package redisroom
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,7 +49,7 @@ func start(t *testing.T, url string, o Options) *instance {
 		if name := q.Get("room"); name != "" {
 			room, err := s.Room(name)
 			if err == nil {
-				err = room.Join(c, q.Get("user"), q.Get("after"))
+				err = room.Join(c, &JoinOptions{User: q.Get("user"), After: q.Get("after")})
 			}
 			if err != nil {
 				t.Error(err)
@@ -295,7 +297,7 @@ func TestDeadProcess(t *testing.T) {
 	if fields := srv.Must("HKEYS", key); fields != "" {
 		t.Errorf("after Close: %q", fields)
 	}
-	if _, err := a.Room("x"); err != ErrClosed {
+	if _, err := a.Room("x"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

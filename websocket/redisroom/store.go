@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime"
 	"sync"
 	"time"
@@ -66,13 +67,11 @@ type Store struct {
 	closed bool
 }
 
-// Errors of Broadcast and Send, besides those of Redis.
-var (
-	// ErrFull is returned when Options.Queue messages wait.
-	ErrFull = errors.New("redisroom: the queue is full")
-	// ErrClosed is returned after Store.Close.
-	ErrClosed = errors.New("redisroom: the store has been closed")
-)
+// ErrFull is returned by Broadcast and Send when Options.Queue messages wait.
+var ErrFull = errors.New("redisroom: the queue is full")
+
+// errClosed is returned after Store.Close.
+var errClosed = fmt.Errorf("redisroom: the store: %w", net.ErrClosed)
 
 // maxName bounds names of rooms and users.
 const maxName = 512
@@ -117,7 +116,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 func (s *Store) Check(ctx context.Context) error { return s.streams.Check(ctx) }
 
 // Close ends the reading, tells others that the users of this process are gone, and closes the
-// connections to Redis. WebSockets stay open.
+// connections to Redis. WebSockets stay open. Methods return an error that is [net.ErrClosed] then.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -138,7 +137,7 @@ func (s *Store) Room(name string) (*Room, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	if r := s.rooms[name].Value(); r != nil {
 		return r, nil
@@ -172,7 +171,7 @@ func (s *Store) Connect(c *websocket.Conn, user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return ErrClosed
+		return errClosed
 	}
 	if s.inbox == nil {
 		s.inbox = s.streams.Stream(inboxOf(s.streams.Instance()), (*inbox)(s))
@@ -272,7 +271,7 @@ func ours(err error) error {
 	case backlog.ErrFull:
 		return ErrFull
 	case backlog.ErrClosed:
-		return ErrClosed
+		return errClosed
 	}
 	return err
 }

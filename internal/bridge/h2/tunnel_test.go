@@ -316,7 +316,7 @@ func TestTunnelShutdown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
 		defer cancel()
 		go func() { done <- s.Shutdown(ctx) }()
-		away := string(wsframe.AppendClose(nil, websocket.CodeGoingAway, ""))
+		away := string(wsframe.AppendClose(nil, wsframe.CodeGoingAway, ""))
 		c.wantData(map[uint32]string{1: away, 3: away})
 		c.fr.WriteData(1, false, []byte(message(wsframe.Close, "\x03\xe9")))
 		c.fr.WriteData(3, true, []byte(message(wsframe.Close, "\x03\xe9")))
@@ -480,7 +480,7 @@ func TestTunnelShutdownMeanwhile(t *testing.T) {
 			}
 		}
 		close(release)
-		c.wantData(map[uint32]string{1: string(wsframe.AppendClose(nil, websocket.CodeGoingAway, ""))})
+		c.wantData(map[uint32]string{1: string(wsframe.AppendClose(nil, wsframe.CodeGoingAway, ""))})
 		c.Close()
 		servertest.Await(t, done, "Shutdown")
 	})

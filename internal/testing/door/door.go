@@ -5,12 +5,14 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Door passes connections to a server. Its methods are safe for concurrent use.
 type Door struct {
 	Addr string
 
+	wait  time.Duration // of each connection before it is carried
 	l     net.Listener
 	mu    sync.Mutex
 	to    string
@@ -22,11 +24,18 @@ type Door struct {
 // Open opens a door to an address, until the test ends.
 func Open(t testing.TB, to string) *Door {
 	t.Helper()
+	return OpenSlow(t, to, 0)
+}
+
+// OpenSlow is Open with a wait before a connection carries anything, as TLS over a long way or
+// a login at a busy server makes it.
+func OpenSlow(t testing.TB, to string, wait time.Duration) *Door {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Door{Addr: l.Addr().String(), l: l, to: to, conns: make(map[net.Conn]bool)}
+	d := &Door{Addr: l.Addr().String(), wait: wait, l: l, to: to, conns: make(map[net.Conn]bool)}
 	d.all.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -64,6 +73,7 @@ func (d *Door) carry(c net.Conn) {
 	if !d.keep(c) {
 		return
 	}
+	time.Sleep(d.wait) // it is what this is for
 	d.mu.Lock()
 	to := d.to
 	d.mu.Unlock()

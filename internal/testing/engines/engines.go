@@ -42,12 +42,16 @@ func Alike(t *testing.T, f func(t *testing.T, e chert.Engine)) {
 func EachPlacement(t *testing.T, f func(t *testing.T, fresh func() *chert.Server)) {
 	t.Helper()
 	t.Parallel()
-	run := func(name string, e chert.Engine, p chert.Placement) {
+	Placements(func(name string, e chert.Engine, p chert.Placement) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f(t, func() *chert.Server { return &chert.Server{Engine: e, Placement: p} })
 		})
-	}
+	})
+}
+
+// Placements calls run for goroutines, and for loops with each placement where there are loops.
+func Placements(run func(name string, e chert.Engine, p chert.Placement)) {
 	run("goroutines", chert.EngineGoroutines, chert.PlacementAdaptive)
 	if sys.HavePoller {
 		run("adaptive", chert.EngineLoops, chert.PlacementAdaptive)

@@ -58,23 +58,30 @@ var allTables = []string{
 	"[[redirect]]", "[[defaults.rules]]", "[[site.rules]]", "[[site.response_headers]]", "[[site.rewrite]]",
 }
 
+// withAllTables is a file that has each of allTables.
+const withAllTables = "[[listen]]\n[log]\n[errors]\n[rate_limit]\n[cluster]\n[defaults]\n[defaults.limits]\n" +
+	"[upstream.NAME]\n[upstream.NAME.check]\n[upstream.NAME.health]\n" +
+	"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.jwt]\n[site.forward_auth]\n" +
+	"[site.errors]\n[site.log]\n" +
+	"[site.limits]\n[[site.rules]]\n[[site.response_headers]]\n[[site.rewrite]]\n" +
+	"[[site.route]]\n[[redirect]]\n"
+
+// noChecks accepts everything.
+var noChecks = Checks{
+	Listen: func([]string, string) error { return nil },
+	Log:    noCheck, Folder: noCheck, Certificate: noCheckOfTwo, ClientCA: noCheck,
+	RateStore: noCheck, RateFailure: noCheck,
+}
+
+func noCheck(string) error              { return nil }
+func noCheckOfTwo(string, string) error { return nil }
+
 // keysOfTables returns the keys of each table: those that are read from a file that
 // has all of them.
 func (d *doc) keysOfTables() map[string][]string {
 	if d.tables == nil {
 		all := &doc{known: make(map[string][]string)}
-		none := func(string) error { return nil }
-		pair := func(string, string) error { return nil }
-		all.load([]byte("[[listen]]\n[log]\n[errors]\n[rate_limit]\n[cluster]\n[defaults]\n[defaults.limits]\n"+
-			"[upstream.NAME]\n[upstream.NAME.check]\n[upstream.NAME.health]\n"+
-			"[[defaults.rules]]\n[[site]]\n[site.basic_auth]\n[site.jwt]\n[site.forward_auth]\n"+
-			"[site.errors]\n[site.log]\n"+
-			"[site.limits]\n[[site.rules]]\n[[site.response_headers]]\n[[site.rewrite]]\n"+
-			"[[site.route]]\n[[redirect]]\n"),
-			Checks{
-				Listen: func([]string, string) error { return nil }, Log: none, Folder: none,
-				Certificate: pair, ClientCA: none, RateStore: none, RateFailure: none,
-			})
+		all.load([]byte(withAllTables), noChecks)
 		d.tables = all.known
 	}
 	return d.tables

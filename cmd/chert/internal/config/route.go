@@ -9,9 +9,9 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/rfc/media"
 	"github.com/chert-http/chert/middleware"
-	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
 )
 
@@ -103,13 +103,13 @@ func (l *loader) routes(tables []*table, cfg *Config, site Site, base options, e
 type placed []place
 
 type place struct {
-	router.Pattern
+	*pattern.Pattern
 	line int
 }
 
 // everything is the pattern of a site's own folder.
-var everything = func() router.Pattern {
-	p, err := router.ParsePattern("/")
+var everything = func() *pattern.Pattern {
+	p, err := pattern.Parse("/")
 	if err != nil {
 		panic(err)
 	}
@@ -118,7 +118,7 @@ var everything = func() router.Pattern {
 
 // check returns why a route with some patterns cannot be added to a site, which may have a
 // folder for all that its routes do not match.
-func (all placed) check(patterns []router.Pattern, folder bool) error {
+func (all placed) check(patterns []*pattern.Pattern, folder bool) error {
 	for _, p := range patterns {
 		for _, e := range all {
 			if why := e.Conflict(p); why != "" {
@@ -135,7 +135,7 @@ func (all placed) check(patterns []router.Pattern, folder bool) error {
 
 // route reads one route.
 func (l *loader) route(t *table, cfg *Config, site Site, base options, each share) (r Route,
-	patterns []router.Pattern) {
+	patterns []*pattern.Pattern) {
 	var wildcards *Wildcards
 	r.At = t.spot.key
 	r.Path, wildcards = l.routePath(t)
@@ -192,7 +192,7 @@ func (l *loader) route(t *table, cfg *Config, site Site, base options, each shar
 	t.done()
 	if wildcards != nil {
 		for _, text := range r.Patterns() {
-			if p, err := router.ParsePattern(text); err == nil {
+			if p, err := pattern.Parse(text); err == nil {
 				patterns = append(patterns, p)
 			}
 		}
@@ -223,7 +223,7 @@ func (l *loader) routePath(t *table) (string, *Wildcards) {
 	case !strings.HasPrefix(path, "/"):
 		l.errorf(at, "path begins with a slash: the hosts are those of the site")
 	default:
-		p, err := router.ParsePattern(path)
+		p, err := pattern.Parse(path)
 		if err != nil {
 			l.errorf(at, "path: %v", err)
 			break
@@ -241,7 +241,7 @@ func (l *loader) routeMethods(t *table) (methods []string) {
 		l.errorf(t.spot.child("methods").key, "methods is empty; without the key the route is for all methods")
 	}
 	for _, it := range all {
-		_, err := router.ParsePattern(it.text + " /")
+		_, err := pattern.Parse(it.text + " /")
 		switch {
 		case it.text == "" || strings.ContainsAny(it.text, " \t/"):
 			err = fmt.Errorf("%q is no method", it.text)

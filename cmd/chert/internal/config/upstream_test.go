@@ -80,7 +80,7 @@ proxy = "127.0.0.1:1"
 	unix := "unix:" + filepath.Join(dir, "a.sock")
 	want := []proxy.UpstreamOptions{
 		{Name: "app", Servers: []proxy.Server{{Addr: "10.0.0.1:8080"}, {Addr: "app.internal:80", Weight: 3, MaxRequests: 5}, {Addr: unix, Weight: -1, Backup: true}},
-			Balance:   proxy.Balance{Policy: proxy.PolicyHash, Key: proxy.Key{By: proxy.ByHeader, Name: "X-User"}, Bound: 2},
+			Balance:   proxy.Balance{Policy: proxy.PolicyHash, Key: proxy.ByHeader("X-User"), Bound: 2},
 			Check:     &proxy.Check{Path: "/healthz", Host: "x", Interval: time.Second, Timeout: 500 * time.Millisecond, Fall: 3, Rise: 1, Status: 204},
 			Health:    proxy.Health{Consecutive: -1, Within: time.Second, Percent: 20, Least: 5, Ejection: time.Second, MaxEjection: 9 * time.Second},
 			SlowStart: -1, Protocol: proxy.ProtocolHTTP2, MaxRequests: -1, Queue: 7, QueueTimeout: 2 * time.Second, ConnectTimeout: -1,

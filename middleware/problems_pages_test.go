@@ -7,7 +7,7 @@ import (
 	"github.com/chert-http/chert/direct"
 )
 
-// Pages replace refusals, in the format of Refusals too, and OwnErrors keeps those.
+// Pages replace refusals, in the format of Problems too, and OwnErrors keeps those.
 func TestRefusalsAndPages(t *testing.T) {
 	t.Parallel()
 	pages := Must(ErrorPages(&ErrorPagesOptions{Pages: map[int]*ErrorPage{0: {Body: []byte("page")}}}))
@@ -18,11 +18,11 @@ func TestRefusalsAndPages(t *testing.T) {
 		target string
 		want   string
 	}{
-		{[]func(http.Handler) http.Handler{Refusals(nil), pages, auth}, "/", "page"},
-		{[]func(http.Handler) http.Handler{pages, Refusals(nil), auth}, "/", "page"},
-		{[]func(http.Handler) http.Handler{pages, OwnErrors, Refusals(nil), auth}, "/", `{"title":"Unauthorized","status":401}` + "\n"},
-		{[]func(http.Handler) http.Handler{Refusals(nil), auth, pages}, "/", `{"title":"Unauthorized","status":401}` + "\n"},
-		{[]func(http.Handler) http.Handler{Refusals(nil), rewrite}, "/guarded", `{"title":"Not Found","status":404}` + "\n"},
+		{[]func(http.Handler) http.Handler{Problems(nil), pages, auth}, "/", "page"},
+		{[]func(http.Handler) http.Handler{pages, Problems(nil), auth}, "/", "page"},
+		{[]func(http.Handler) http.Handler{pages, OwnErrors, Problems(nil), auth}, "/", `{"title":"Unauthorized","status":401}` + "\n"},
+		{[]func(http.Handler) http.Handler{Problems(nil), auth, pages}, "/", `{"title":"Unauthorized","status":401}` + "\n"},
+		{[]func(http.Handler) http.Handler{Problems(nil), rewrite}, "/guarded", `{"title":"Not Found","status":404}` + "\n"},
 		{[]func(http.Handler) http.Handler{pages, Recover(&RecoverOptions{Handle: func(any, []byte) {}})}, "/panic", "page"},
 	} {
 		ways(t, func(h http.Handler) http.Handler { return Chain(h, tt.chain...) }, direct.HandlerFunc(func(x *direct.Exchange) {

@@ -33,7 +33,7 @@ func TestRefusalsBelow(t *testing.T) {
 			if len(credentials) > 1 {
 				want = http.StatusBadRequest
 			}
-			h := middleware.Refusals(nil)(mw(direct.HandlerFunc(func(*direct.Exchange) { t.Error("let in") })))
+			h := middleware.Problems(nil)(mw(direct.HandlerFunc(func(*direct.Exchange) { t.Error("let in") })))
 			r := httptest.NewRequest("GET", "/", nil)
 			r.Header["Authorization"] = credentials
 			rec := httptest.NewRecorder()

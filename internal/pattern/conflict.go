@@ -1,4 +1,4 @@
-package router
+package pattern
 
 import (
 	"fmt"
@@ -39,18 +39,26 @@ func (r relation) and(s relation) relation {
 	return r | s
 }
 
-// conflict reports whether some request is matched by p and q, and neither wins.
-func conflict(p, q *pattern) bool {
-	if p.host != q.host {
-		return false
+// Conflict returns why p and q cannot be registered together, in words, with p as the
+// first: both match some request, and neither is more specific. It returns "" if they
+// can be.
+func (p *Pattern) Conflict(q *Pattern) string {
+	if p.Host != q.Host {
+		return ""
 	}
-	r := methods(p.method, q.method)
+	r := methods(p.Method, q.Method)
 	if r == 0 {
-		return false
+		return ""
 	}
-	r = r.and(paths(p.segments, q.segments))
-	return r == equal || r == overlaps
+	r = r.and(paths(p.Segments, q.Segments))
+	if r != equal && r != overlaps {
+		return ""
+	}
+	return explain(p, q)
 }
+
+// MoreMethods reports whether p matches methods that q does not.
+func (p *Pattern) MoreMethods(q *Pattern) bool { return methods(p.Method, q.Method)&onlyP != 0 }
 
 // methods relates methods: "" is any, and GET is HEAD too.
 func methods(p, q string) relation {
@@ -65,7 +73,7 @@ func methods(p, q string) relation {
 	return 0
 }
 
-func paths(p, q []segment) relation {
+func paths(p, q []Segment) relation {
 	r := both
 	for i := 0; ; i++ {
 		switch {
@@ -84,32 +92,32 @@ func paths(p, q []segment) relation {
 	}
 }
 
-func tail(p []segment) relation {
-	if p[len(p)-1].kind == multi {
+func tail(p []Segment) relation {
+	if p[len(p)-1].Kind == Multi {
 		return both
 	}
 	return 0
 }
 
-func relate(p, q segment) relation {
+func relate(p, q Segment) relation {
 	switch {
-	case p.kind == multi && q.kind == multi:
+	case p.Kind == Multi && q.Kind == Multi:
 		return both
-	case p.kind == multi:
+	case p.Kind == Multi:
 		return both | onlyP
-	case q.kind == multi:
+	case q.Kind == Multi:
 		return both | onlyQ
 	case p.slash() && q.slash():
 		return both
 	case p.slash() || q.slash():
 		return 0 // a single wildcard does not match the end, nor %2F
-	case p.kind == single && q.kind == single:
+	case p.Kind == Single && q.Kind == Single:
 		return both
-	case p.kind == single:
+	case p.Kind == Single:
 		return both | onlyP
-	case q.kind == single:
+	case q.Kind == Single:
 		return both | onlyQ
-	case p.text == q.text:
+	case p.Text == q.Text:
 		return both
 	}
 	return 0
@@ -117,16 +125,16 @@ func relate(p, q segment) relation {
 
 // slash reports whether s is the end of a path after a slash, or %2F, which
 // ServeMux treats the same.
-func (s segment) slash() bool { return s.kind == end || s.kind == literal && s.text == "/" }
+func (s Segment) slash() bool { return s.Kind == End || s.Kind == Literal && s.Text == "/" }
 
 // explain says why p and q conflict.
-func explain(p, q *pattern) string {
-	m, s := methods(p.method, q.method), paths(p.segments, q.segments)
+func explain(p, q *Pattern) string {
+	m, s := methods(p.Method, q.Method), paths(p.Segments, q.Segments)
 	switch {
 	case m.and(s) == equal:
 		return "both match the same requests"
 	case s == overlaps:
-		return fmt.Sprintf("both match %q, and neither is more specific", common(p.segments, q.segments))
+		return fmt.Sprintf("both match %q, and neither is more specific", common(p.Segments, q.Segments))
 	case m&onlyP != 0:
 		return "the first matches more methods, but fewer paths"
 	}
@@ -134,21 +142,21 @@ func explain(p, q *pattern) string {
 }
 
 // common is a path that both match.
-func common(p, q []segment) string {
+func common(p, q []Segment) string {
 	var b strings.Builder
 	for i := range max(len(p), len(q)) {
 		b.WriteByte('/')
-		s := segment{}
+		s := Segment{}
 		switch {
 		case i >= len(p):
 			s = q[i]
-		case i >= len(q) || p[i].kind <= q[i].kind:
+		case i >= len(q) || p[i].Kind <= q[i].Kind:
 			s = p[i]
 		default:
 			s = q[i]
 		}
-		if s.kind == literal || s.kind == single {
-			b.WriteString(s.text)
+		if s.Kind == Literal || s.Kind == Single {
+			b.WriteString(s.Text)
 		}
 	}
 	return b.String()

@@ -12,12 +12,12 @@ import (
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
-// A Refusal is a response that middleware sends instead of calling the handler.
-type Refusal struct {
+// A Problem is a response that middleware sends instead of calling the handler, with what
+// problem details (RFC 9457) say of it.
+type Problem struct {
 	Status int
-	// Type and Title are those of a problem (RFC 9457): Type is "", which
-	// stands for "about:blank", or a URI defined by ratelimit; Title is a short
-	// English text, usually http.StatusText.
+	// Type is "", which stands for "about:blank", or a URI defined by ratelimit; Title is
+	// a short English text, usually http.StatusText.
 	Type, Title string
 	// Violated are the names of the rules that a request exceeded, for 429.
 	Violated []string
@@ -29,14 +29,14 @@ type Refusal struct {
 	Header http.Header
 }
 
-// Refusals makes respond write the bodies of all refusals of the middleware inside
+// Problems makes respond write the bodies of all refusals of the middleware inside
 // of it: of IPFilter, InFlight, Timeout, Bearer, jwt, basicauth, forwardauth, BodyLimit,
 // Rewrite, ratelimit, ETag and Recover. Without it they are a line of text, of ratelimit
 // problem details if Accept names JSON. The answers of the server that forwardauth asks
-// are not changed. If respond is nil, it is Problem, which writes problem details
-// in JSON:
+// are not changed. If respond is nil, it is
+// Problem.JSON:
 //
-//	h = middleware.Chain(mux, access.Wrap, middleware.Refusals(nil), middleware.Recover(nil), auth)
+//	h = middleware.Chain(mux, access.Wrap, middleware.Problems(nil), middleware.Recover(nil), auth)
 //
 // respond sets Content-Type and returns the body. It is called once for each kind
 // of refusal and its response is cached, so it cannot depend on the request; for
@@ -44,19 +44,19 @@ type Refusal struct {
 // concurrent use. ErrorPages replaces the bodies of refusals of the middleware inside of it
 // too, unless OwnErrors is between the two.
 //
-// If one Refusals is inside of another, the inner one is used. Responses of
+// If one Problems is inside of another, the inner one is used. Responses of
 // handlers and routers, such as 404 and 405, are not changed. Response writers
 // of other middleware without a method Unwrap, such as that of
-// http.TimeoutHandler, hide Refusals from what is inside.
+// http.TimeoutHandler, hide Problems from what is inside.
 //
 // An accepted request costs an allocation of 24 bytes on the ordinary path, and none on
 // the fast path.
-func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
+func Problems(respond func(p *Problem) []byte) func(http.Handler) http.Handler {
 	if respond == nil {
-		respond = Problem
+		respond = (*Problem).JSON
 	}
 	hook := refusal.NewHook(func(p *refusal.Problem, h http.Header) []byte {
-		return respond(&Refusal{Status: p.Status, Type: p.Type, Title: p.Title, Violated: p.Violated, Header: h})
+		return respond(&Problem{Status: p.Status, Type: p.Type, Title: p.Title, Violated: p.Violated, Header: h})
 	})
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
@@ -78,13 +78,13 @@ func Refusals(respond func(r *Refusal) []byte) func(http.Handler) http.Handler {
 	}
 }
 
-// Problem writes the body of a refusal as problem details in JSON (RFC 9457):
+// JSON returns p as problem details in JSON, whose type it sets in p.Header:
 //
 //	{"title":"Unauthorized","status":401}
-func Problem(r *Refusal) []byte {
-	r.Header.Set("Content-Type", "application/problem+json")
-	p := refusal.Problem{Type: r.Type, Title: r.Title, Status: r.Status, Violated: r.Violated}
-	return p.JSON()
+func (p *Problem) JSON() []byte {
+	p.Header.Set("Content-Type", "application/problem+json")
+	details := refusal.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Violated: p.Violated}
+	return details.JSON()
 }
 
 // hooked is a response writer in which refusal.Around finds the hook. It passes

@@ -45,17 +45,17 @@ type refuser struct {
 
 // The hook around them writes the body of all refusals, on both ways, and keeps
 // their fields.
-func TestRefusals(t *testing.T) {
+func TestProblems(t *testing.T) {
 	t.Parallel()
 	for _, tt := range refusers() {
 		var calls atomic.Int32
-		custom := Refusals(func(r *Refusal) []byte {
+		custom := Problems(func(r *Problem) []byte {
 			calls.Add(1)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("X-Hook", r.Header.Get(tt.field))
 			return fmt.Appendf(nil, `{"code":%d,"title":%q}`, r.Status, r.Title)
 		})
-		problems := Refusals(nil)
+		problems := Problems(nil)
 		type way func(mw func(http.Handler) http.Handler) answer
 		ways := map[string]way{
 			"plain": func(mw func(http.Handler) http.Handler) answer {
@@ -123,7 +123,7 @@ func TestRefusalsOutside(t *testing.T) {
 		x.WriteString("hello")
 	})
 	outer := func(h http.Handler) http.Handler {
-		return Chain(h, Recover(&RecoverOptions{Handle: func(any, []byte) {}}), ETag(nil), Refusals(nil))
+		return Chain(h, Recover(&RecoverOptions{Handle: func(any, []byte) {}}), ETag(nil), Problems(nil))
 	}
 	ways(t, outer, inside, func(t *testing.T, do func(r *http.Request) answer) {
 		for _, r := range []*http.Request{request("GET", "/panic", ""), request("GET", "/", "", "If-Match", `"other"`)} {
@@ -138,11 +138,11 @@ func TestRefusalsOutside(t *testing.T) {
 func TestRefusalsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := newHeld()
-		full := Refusals(nil)(InFlight(&InFlightOptions{Max: 1})(hf(held.ServeHTTP)))
+		full := Problems(nil)(InFlight(&InFlightOptions{Max: 1})(hf(held.ServeHTTP)))
 		done := make(chan answer)
 		go func() { done <- plain(full, request("GET", "/", "")) }()
 		<-held.entered
-		slow := Refusals(nil)(Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
+		slow := Problems(nil)(Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })))
 		for status, h := range map[int]http.Handler{503: full, 504: slow} {
 			a := plain(h, request("GET", "/", ""))
 			if a.Status != status || a.Header.Get("Content-Type") != "application/problem+json" || a.Body != fmt.Sprintf(`{"title":%q,"status":%d}`+"\n", http.StatusText(status), status) {
@@ -151,7 +151,7 @@ func TestRefusalsBusy(t *testing.T) {
 		}
 		held.leave <- struct{}{}
 		<-done
-		direct503 := Refusals(nil)(InFlight(&InFlightOptions{Max: 1})(heldDirect{held}))
+		direct503 := Problems(nil)(InFlight(&InFlightOptions{Max: 1})(heldDirect{held}))
 		go func() { done <- plain(direct503, request("GET", "/", "")) }()
 		<-held.entered
 		if a, _ := directly(t, direct503, request("GET", "/", "")); a.Status != 503 || a.Header.Get("Retry-After") == "" || !strings.HasPrefix(a.Body, "{") {
@@ -166,7 +166,7 @@ type heldDirect struct{ held }
 
 // Requests that are admitted cost no allocation on the fast path.
 func TestRefusalsAllocations(t *testing.T) {
-	h := Refusals(nil)(hello).(direct.Handler)
+	h := Problems(nil)(hello).(direct.Handler)
 	x, r := benchmarkRequest()
 	if n := testing.AllocsPerRun(1000, func() {
 		x.Wire().Reset(r)
@@ -182,7 +182,7 @@ func TestRefusalsServers(t *testing.T) {
 		if name == "bearer" || name == "all" {
 			continue
 		}
-		h := Chain(hello, Refusals(nil), mw, Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "b"}})))
+		h := Chain(hello, Problems(nil), mw, Must(Bearer(&BearerOptions{Tokens: map[string]string{"a": "b"}})))
 		servers(t, h, func(t *testing.T, url string, c *http.Client) {
 			res, body, err := get(t, c, url)
 			if err != nil || res.StatusCode != 401 || res.Header.Get("Content-Type") != "application/problem+json" || body != `{"title":"Unauthorized","status":401}`+"\n" || res.Header.Get("Www-Authenticate") == "" {
@@ -192,9 +192,9 @@ func TestRefusalsServers(t *testing.T) {
 	}
 }
 
-func ExampleRefusals() {
+func ExampleProblems() {
 	h := Chain(plainHello,
-		Refusals(nil), // problem details in JSON (RFC 9457)
+		Problems(nil), // problem details in JSON (RFC 9457)
 		Must(Bearer(&BearerOptions{Tokens: map[string]string{"ops": "0123456789abcdef"}})))
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
@@ -206,10 +206,10 @@ func ExampleRefusals() {
 
 // A hook that panics when the time is over must not end the process: the panic is
 // raised on the handler's goroutine.
-func TestRefusalsThatPanicInTimeout(t *testing.T) {
+func TestProblemsThatPanicInTimeout(t *testing.T) {
 	t.Parallel()
 	called := make(chan struct{}, 1)
-	mistaken := Refusals(func(*Refusal) []byte {
+	mistaken := Problems(func(*Problem) []byte {
 		called <- struct{}{}
 		panic("mistake")
 	})
