@@ -320,7 +320,7 @@ func TestSlowHandler(t *testing.T) {
 			}
 			servertest.Eventually(t, name+" is logged", func() bool { return strings.Contains(s.Log.String(), "has been running") })
 			log := s.Log.String()
-			line := regexp.MustCompile(`(?m)^chert: GET "/sleeps\?all=day" from 127\.0\.0\.1:\d+ has been running for \d+ms ` +
+			line := regexp.MustCompile(`(?m)^chert: GET "/sleeps\?all=day" from 127\.0\.0\.1:\d+ has been running for [\d.]+m?s ` +
 				`\((inline|pooled|goroutine|direct), handler` + map[string]string{"routed": `(, route "GET /sleeps")?`}[name] + `\)$`)
 			if !line.MatchString(log) {
 				t.Errorf("%s: %s", name, log)
