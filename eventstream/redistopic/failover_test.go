@@ -146,6 +146,26 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// What reads each shard has a connection of its own, also if there are more shards than go-redis
+// has connections for commands: 10 for each processor.
+func TestManyShards(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	shards := 20 * runtime.GOMAXPROCS(0)
+	s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+		return open(t, srv.URL(), &Options{Shards: shards, History: history})
+	}}
+	a := s.Start(t, 0)
+	for n := range 2 * shards { // some are in one shard
+		name := fmt.Sprint("topic", n)
+		c := a.Client(name, "")
+		c.Announced()
+		a.Publish(name, "x")
+		c.Wants("x")
+		c.Close()
+	}
+}
+
 // Redis fails and responds again: a line for each.
 func TestLines(t *testing.T) {
 	t.Parallel()
