@@ -191,6 +191,7 @@ func TestLines(t *testing.T) {
 	servertest.Eventually(t, "Redis to be found", func() bool { return !store.Stats().Away })
 	a.Eventually("news", "x")
 	c.Wants("x")
+	servertest.Eventually(t, "that to be logged", func() bool { return strings.Count(log.String(), "\n") >= 2 })
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "event streams: Redis fails; clients stay") ||
 		!strings.Contains(lines[0], "cannot be reached") || !strings.Contains(lines[1], "responds again") {
