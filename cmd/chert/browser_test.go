@@ -39,9 +39,7 @@ func script(t *testing.T, lines string) string {
 		t.Skip("no shell here")
 	}
 	path := filepath.Join(shortDir(t), "browser")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+lines), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, path, []byte("#!/bin/sh\n"+lines))
 	return path
 }
 

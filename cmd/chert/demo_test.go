@@ -107,40 +107,44 @@ func runCommand(t *testing.T, before string, l demo.Command) {
 	}
 }
 
+// Each list is tried at a server of its own: the token that comes back to an address after 12 seconds must not be for
+// the last request of another list.
 func TestDemoLines(t *testing.T) {
 	t.Parallel()
 	needCurl(t)
-	p, printed := startDemo(t, "--listen", "127.0.0.1:0")
-	url := strings.TrimSuffix(p.urls[0], "/")
-	host := strings.TrimPrefix(url, "http://")
-	_, help, _ := inProcess(t, "demo", "--listen", host, "--help")
-	_, page := get(t, newClient(t, ""), p.urls[0])
-
-	for _, status := range []int{200, 401, 404, 405, 413, 429} {
-		if !slices.ContainsFunc(printed, func(l demo.Command) bool { return l.Status == status }) {
-			t.Errorf("no line shows %d", status)
-		}
-	}
-	token := regexp.MustCompile(`(?m)^  (TOKEN=.*)$`).FindString(help)
-	if token == "" {
-		t.Error("the help does not say what TOKEN is")
-	}
-	for _, tt := range []struct {
-		name, before string
-		lines        []demo.Command
-		n            int
-	}{
-		{"printed", "", printed, len(printed)},
-		{"help", token + "\n", parseCommands(t, help), len(printed) - 1}, // not that with the token of a start
-		{"page", "", pageCommands(t, page), len(printed)},
+	type commandsOf = func(t *testing.T, p *proc, printed []demo.Command) (before string, lines []demo.Command, n int)
+	for name, list := range map[string]commandsOf{
+		"printed": func(t *testing.T, _ *proc, printed []demo.Command) (string, []demo.Command, int) {
+			for _, status := range []int{200, 401, 404, 405, 413, 429} {
+				if !slices.ContainsFunc(printed, func(l demo.Command) bool { return l.Status == status }) {
+					t.Errorf("no line shows %d", status)
+				}
+			}
+			return "", printed, len(printed)
+		},
+		"help": func(t *testing.T, p *proc, printed []demo.Command) (string, []demo.Command, int) {
+			host := strings.TrimSuffix(strings.TrimPrefix(p.urls[0], "http://"), "/")
+			_, help, _ := inProcess(t, "demo", "--listen", host, "--help")
+			token := regexp.MustCompile(`(?m)^  (TOKEN=.*)$`).FindString(help)
+			if token == "" {
+				t.Error("the help does not say what TOKEN is")
+			}
+			return token + "\n", parseCommands(t, help), len(printed) - 1 // not that with the token of a start
+		},
+		"page": func(t *testing.T, p *proc, printed []demo.Command) (string, []demo.Command, int) {
+			_, page := get(t, newClient(t, ""), p.urls[0])
+			return "", pageCommands(t, page), len(printed)
+		},
 	} {
-		if len(tt.lines) != tt.n {
-			t.Errorf("%s: %d lines, want %d", tt.name, len(tt.lines), tt.n)
-		}
-		t.Run(tt.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, l := range tt.lines {
-				runCommand(t, tt.before, l)
+			p, printed := startDemo(t, "--listen", "127.0.0.1:0")
+			before, lines, n := list(t, p, printed)
+			if len(lines) != n {
+				t.Errorf("%d lines, want %d", len(lines), n)
+			}
+			for _, l := range lines {
+				runCommand(t, before, l)
 			}
 		})
 	}

@@ -185,13 +185,17 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	s.control.serve(func() (string, error) { return s.upgrade(during) })
 	go s.ready(during, s.bindings)
 	defer process.Watchdog(func() bool { s.srv.Stats(); return true })()
+	confirmed := process.Confirmed()
+	var reload <-chan os.Signal // nil until confirmed: before that the service manager would not hear of a reload
 	for {
 		select {
 		case err := <-s.failed:
 			s.unlink()
 			s.srv.Close()
 			return fmt.Errorf("the server failed: %w", err)
-		case <-hangup:
+		case <-confirmed:
+			confirmed, reload = nil, hangup
+		case <-reload:
 			process.Notify(systemd.Reloading())
 			s.reload()
 			process.Notify(systemd.Ready)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,7 +78,41 @@ func TestNotify(t *testing.T) {
 	if got, _ := m.next(); got != fmt.Sprintf("MAINPID=%d\nREADY=1\nSTATUS=", pid) {
 		t.Errorf("got %q", got)
 	}
-	until(t, func() bool { return syscall.Kill(pid, syscall.SIGHUP) == nil })
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	m.wants("RELOADING=1\nMONOTONIC_USEC=*")
+	m.wants("READY=1")
+	u.end(pid)
+	m.wants("STOPPING=1")
+}
+
+// The service manager may ask the new process to reload before that knows itself that it is the service. It must not
+// wait in vain for an answer.
+func TestNotifyOfEarlyReload(t *testing.T) {
+	t.Parallel()
+	m, path := newManager(t)
+	u := &upgradable{proc: &proc{t: t}}
+	u.start(func() { u.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path) }, "serve", "www", "--listen", "127.0.0.1:0")
+	m.wants("READY=1")
+	u.script(`echo $$ > pid; exec $REAL "$@"`)
+	u.signal(syscall.SIGUSR2)
+	m.wants("RELOADING=1\nMONOTONIC_USEC=*\nSTATUS=Starting a new process.")
+	u.line() // it takes signals, and has two seconds to go until it is the service
+	text, err := os.ReadFile(filepath.Join(u.dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := m.next(); got != fmt.Sprintf("MAINPID=%d\nREADY=1\nSTATUS=", pid) {
+		t.Errorf("got %q", got)
+	}
 	m.wants("RELOADING=1\nMONOTONIC_USEC=*")
 	m.wants("READY=1")
 	u.end(pid)

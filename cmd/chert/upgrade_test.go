@@ -72,12 +72,10 @@ func (u *upgradable) install() {
 	os.Remove(u.bin)
 	if err := os.Link(bin, u.bin); err != nil {
 		b, err := os.ReadFile(bin)
-		if err == nil {
-			err = os.WriteFile(u.bin, b, 0o755)
-		}
 		if err != nil {
 			u.t.Fatal(err)
 		}
+		writeProgram(u.t, u.bin, b)
 	}
 }
 
@@ -89,9 +87,7 @@ func (u *upgradable) script(text string) {
 		u.t.Fatal(err)
 	}
 	os.Remove(u.bin)
-	if err := os.WriteFile(u.bin, []byte("#!/bin/sh\nREAL="+bin+"\n"+text+"\n"), 0o755); err != nil {
-		u.t.Fatal(err)
-	}
+	writeProgram(u.t, u.bin, []byte("#!/bin/sh\nREAL="+bin+"\n"+text+"\n"))
 }
 
 // upgrade calls "chert upgrade", and returns the number of the new process.

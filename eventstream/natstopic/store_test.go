@@ -137,6 +137,7 @@ func TestLines(t *testing.T) {
 	}
 	d.Shut(false)
 	servertest.Eventually(t, "NATS to be found", func() bool { return !s.Stats().Away })
+	servertest.Eventually(t, "that to be logged", func() bool { return strings.Count(log.String(), "\n") >= 2 })
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "event streams: NATS fails; clients stay") ||
 		!strings.Contains(lines[1], "responds again") {

@@ -147,6 +147,26 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// What reads each shard has a connection of its own, also if there are more shards than go-redis
+// has connections for commands: 10 for each processor.
+func TestManyShards(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	shards := 20 * runtime.GOMAXPROCS(0)
+	s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+		return open(t, srv.URL(), &Options{Shards: shards, History: history})
+	}}
+	a := s.Start(t, 0)
+	for n := range 2 * shards { // some are in one shard
+		name := fmt.Sprint("topic", n)
+		c := a.Client(name, "")
+		c.Announced()
+		a.Publish(name, "x")
+		c.Wants("x")
+		c.Close()
+	}
+}
+
 // Redis fails and responds again: a line for each.
 func TestLines(t *testing.T) {
 	t.Parallel()
@@ -172,6 +192,7 @@ func TestLines(t *testing.T) {
 	servertest.Eventually(t, "Redis to be found", func() bool { return !store.Stats().Away })
 	a.Eventually("news", "x")
 	c.Wants("x")
+	servertest.Eventually(t, "that to be logged", func() bool { return strings.Count(log.String(), "\n") >= 2 })
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "event streams: Redis fails; clients stay") ||
 		!strings.Contains(lines[0], "cannot be reached") || !strings.Contains(lines[1], "responds again") {

@@ -3,6 +3,7 @@
 package conn
 
 import (
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -71,6 +72,16 @@ func newRig(t testing.TB, lim Limits) *rig {
 func (r *rig) open(f *fake) *client {
 	r.t.Helper()
 	fd, nc := pair(r.t)
+	return r.start(f, fd, nc)
+}
+
+// openAfter opens a connection on which a client has sent text already: it cannot be late.
+func (r *rig) openAfter(text string, f *fake) *client {
+	r.t.Helper()
+	fd, nc := pair(r.t)
+	if _, err := io.WriteString(nc, text); err != nil {
+		r.t.Fatal(err)
+	}
 	return r.start(f, fd, nc)
 }
 

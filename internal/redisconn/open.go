@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"time"
 
@@ -17,10 +18,11 @@ const urlForm = `want redis://[USER:PASSWORD@]HOST:PORT[/DB], rediss:// for TLS,
 
 // Open makes a client for a URL, of which where is the address without a password. It does not
 // connect yet. The client tries each command once, ends it by the deadline of its context, and
-// takes as long as timeout where there is none. Open turns off the logger of go-redis, for the
-// whole process. The error does not have the password in it.
-func Open(rawURL string, timeout time.Duration) (client redis.UniversalClient, where string, err error) {
-	client, err = newClient(rawURL, timeout)
+// takes as long as timeout where there is none. held is how many connections to one server the
+// caller keeps to itself: there may be so many besides those of commands. Open turns off the logger
+// of go-redis, for the whole process. The error does not have the password in it.
+func Open(rawURL string, timeout time.Duration, held int) (client redis.UniversalClient, where string, err error) {
+	client, err = newClient(rawURL, timeout, held)
 	if err != nil {
 		// url.Error has the whole URL in it, and that a password.
 		if u, ok := errors.AsType[*url.Error](err); ok {
@@ -67,7 +69,7 @@ func hasLostPassword(rawURL string) bool {
 
 // newClient makes a client. timeout is for what has no deadline of a decision:
 // connections made by warm, which may take longer.
-func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, error) {
+func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	base, kind, _ := strings.Cut(scheme, "+")
 	plain := base + "://" + rest
@@ -82,6 +84,7 @@ func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, err
 		o.ContextTimeoutEnabled = true
 		o.MaxRetries, o.DialerRetries = -1, 1
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.PoolSize = poolSize(o.PoolSize, 5, held)
 		o.DisableIdentity = true
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return redis.NewClusterClient(o), nil
@@ -96,6 +99,7 @@ func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, err
 		o.ContextTimeoutEnabled = true
 		o.MaxRetries, o.DialerRetries = -1, 1
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.PoolSize = poolSize(o.PoolSize, 10, held)
 		o.DisableIdentity = true
 		return redis.NewFailoverClient(o), nil
 	case kind != "":
@@ -108,7 +112,17 @@ func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, err
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+	o.PoolSize = poolSize(o.PoolSize, 10, held)
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil
+}
+
+// poolSize is how many connections there may be to a server. size is that of the URL, or 0:
+// go-redis has so many for each processor then.
+func poolSize(size, each, held int) int {
+	if size == 0 {
+		size = each * runtime.GOMAXPROCS(0)
+	}
+	return size + held
 }

@@ -1,6 +1,7 @@
 package redisstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -66,6 +67,9 @@ type Client struct {
 	entries, published, failed, cuts, lost atomic.Uint64
 }
 
+// clusterShards is the default of Options.Shards with a Cluster.
+const clusterShards = 16
+
 // block is how long a command waits for entries.
 const block = 2 * time.Second
 
@@ -88,7 +92,8 @@ func Open(rawURL string, o Options) (*Client, error) {
 	case o.Expire > 0 && o.Expire < time.Second:
 		return nil, fmt.Errorf("%s: Expire %v: want 1 s at least", o.Package, o.Expire)
 	}
-	client, where, err := redisconn.Open(rawURL, patience)
+	// Each reader has a connection of its own, and all may be those of one server.
+	client, where, err := redisconn.Open(rawURL, patience, cmp.Or(o.Shards, clusterShards))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Package, err)
 	}
@@ -99,7 +104,7 @@ func Open(rawURL string, o Options) (*Client, error) {
 	c.cluster, _ = client.(*redis.ClusterClient)
 	if c.o.Shards == 0 {
 		if c.o.Shards = 1; c.cluster != nil {
-			c.o.Shards = 16
+			c.o.Shards = clusterShards
 		}
 	}
 	if c.o.MaxLen < 0 {

@@ -154,13 +154,16 @@ func TestSlowAdmission(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	f := newForward(t, Options{URL: url, Timeout: 100 * time.Millisecond})
-	for fields, want := range map[string]int{"": 504, "1": 502} {
+	for _, tt := range []struct {
+		cut     string
+		timeout time.Duration
+		want    int
+	}{{"", 100 * time.Millisecond, 504}, {"1", 0, 502}} {
 		rec, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
-		r.Header.Set("X-Cut", fields)
-		f.Wrap(inner).ServeHTTP(rec, r)
-		if rec.Code != want {
-			t.Errorf("%q: %d %q", fields, rec.Code, rec.Body)
+		r.Header.Set("X-Cut", tt.cut)
+		newForward(t, Options{URL: url, Timeout: tt.timeout}).Wrap(inner).ServeHTTP(rec, r)
+		if rec.Code != tt.want {
+			t.Errorf("%q: %d %q", tt.cut, rec.Code, rec.Body)
 		}
 	}
 }

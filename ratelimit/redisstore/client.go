@@ -24,7 +24,7 @@ func OpenURL(rawURL string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, where, err := redisconn.Open(rawURL, max(checkTime, opt.Timeout))
+	client, where, err := redisconn.Open(rawURL, max(checkTime, opt.Timeout), 0)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}

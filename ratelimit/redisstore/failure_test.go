@@ -17,7 +17,7 @@ import (
 // busy is by how much a decision may exceed its Timeout on a busy machine,
 // where a goroutine that is woken does not run at once. It is less than the 5 s
 // that the client waits without a deadline; TestDeadline checks those.
-const busy = 2 * time.Second
+const busy = 4 * time.Second
 
 // Redis dies under load and comes back: each policy decides as documented, no
 // request waits longer than Timeout, and Redis is asked again without a

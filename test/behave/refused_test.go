@@ -49,7 +49,7 @@ func TestRefused(t *testing.T) {
 		{"long head", "GET / HTTP/1.1\r\nHost: a\r\nX: " + long + "\r\n\r\n", &chert.Server{}, 431, "header section too long", "GET / HTTP/1.1"},
 		{"coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n", &chert.Server{}, 501, "unknown transfer coding", "POST / HTTP/1.1"},
 		{"version", "GET / HTTP/3.0\r\nHost: a\r\n\r\n", &chert.Server{}, 505, "unsupported HTTP version", "GET / HTTP/3.0"},
-		{"too slow", "GET /slow HTTP/1.1\r\nHo", &chert.Server{ReadHeaderTimeout: 50 * time.Millisecond}, 408, "the request's head did not come in time", "GET /slow HTTP/1.1"},
+		{"too slow", "GET /slow HTTP/1.1\r\nHo", &chert.Server{ReadHeaderTimeout: servertest.Soon}, 408, "the request's head did not come in time", "GET /slow HTTP/1.1"},
 		{"expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", &chert.Server{}, 417, "unknown expectation", "GET / HTTP/1.1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

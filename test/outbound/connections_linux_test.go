@@ -400,7 +400,7 @@ func TestStorm(t *testing.T) {
 				case res.StatusCode == 502:
 					refused.Add(1)
 				case strings.Trim(string(body), " ") != strings.Trim(strings.Repeat(id+" ", len(body)/len(id)+1)[:len(body)], " "):
-					t.Errorf("%s: another response", id)
+					t.Errorf("%s: another response: %s %.80q", id, res.Status, body)
 				case err != nil:
 					cut.Add(1)
 				default:

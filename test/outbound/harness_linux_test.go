@@ -216,5 +216,5 @@ func (g *gateway) ended(n int) []reason.Code {
 // serve serves the gateway on loops.
 func (g *gateway) serve(t testing.TB) *engines.Server {
 	t.Helper()
-	return engines.Start(t, &chert.Server{Handler: g, Engine: chert.EngineLoops})
+	return engines.Start(t, &chert.Server{Handler: g, Engine: chert.EngineLoops, Placement: chert.PlacementInline})
 }

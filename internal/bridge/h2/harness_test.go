@@ -228,6 +228,7 @@ func (c *raw) send() {
 	c.t.Helper()
 	p := bytes.Clone(c.out.Bytes())
 	c.out.Reset()
+	c.SetDeadline(time.Now().Add(servertest.Patience)) // as in next
 	if _, err := c.Write(p); err != nil {
 		c.t.Logf("send: %v", err) // it may have been closed; what comes back tells
 	}

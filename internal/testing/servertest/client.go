@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,19 +17,49 @@ import (
 // Client is a client that sends and reads raw bytes. Its methods fail the test.
 type Client struct {
 	net.Conn
-	R *bufio.Reader
-	T testing.TB
+	R       *bufio.Reader
+	T       testing.TB
+	patient atomic.Bool
 }
 
 // Wrap makes a Client of nc without changing it.
-func Wrap(t testing.TB, nc net.Conn) *Client { return &Client{nc, bufio.NewReader(nc), t} }
+func Wrap(t testing.TB, nc net.Conn) *Client {
+	return &Client{Conn: nc, R: bufio.NewReader(nc), T: t}
+}
 
-// NewClient makes a Client of nc, with Patience as its deadline, and closes it
-// at the end of the test.
+// NewClient makes a Client of nc, each of whose methods has Patience, unless the test sets
+// deadlines of its own, and closes it at the end of the test.
 func NewClient(t testing.TB, nc net.Conn) *Client {
-	nc.SetDeadline(time.Now().Add(Patience))
 	t.Cleanup(func() { nc.Close() })
-	return Wrap(t, nc)
+	c := Wrap(t, nc)
+	c.patient.Store(true)
+	c.renew()
+	return c
+}
+
+// renew sets the deadline of what is next: a whole test may take longer on a busy machine.
+func (c *Client) renew() {
+	if c.patient.Load() {
+		c.Conn.SetDeadline(time.Now().Add(Patience))
+	}
+}
+
+// SetDeadline sets the deadline of all that follows, as do SetReadDeadline and SetWriteDeadline.
+func (c *Client) SetDeadline(t time.Time) error {
+	c.patient.Store(false)
+	return c.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *Client) SetReadDeadline(t time.Time) error {
+	c.patient.Store(false)
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *Client) SetWriteDeadline(t time.Time) error {
+	c.patient.Store(false)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // Dial connects to a TCP address.
@@ -55,17 +86,26 @@ func DialSmall(t testing.TB, addr string, size int) *Client {
 // Send writes s.
 func (c *Client) Send(s string) {
 	c.T.Helper()
+	c.renew()
 	if _, err := io.WriteString(c, s); err != nil {
 		c.T.Fatalf("send: %v", err)
 	}
 }
 
-// SendSlowly writes s in pieces of n bytes, each in a segment of its own.
+// SendSlowly writes s in pieces of n bytes, each in a segment of its own. A server that has refused
+// an earlier one may have closed the connection before the last: what comes back tells.
 func (c *Client) SendSlowly(s string, n int) {
 	c.T.Helper()
 	for len(s) > 0 {
 		k := min(n, len(s))
-		c.Send(s[:k])
+		c.renew()
+		_, err := io.WriteString(c, s[:k])
+		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+			return
+		}
+		if err != nil {
+			c.T.Fatalf("send: %v", err)
+		}
 		s = s[k:]
 	}
 }
@@ -99,6 +139,7 @@ func (c *Client) Trickle(head, tail string) {
 // Want reads s.
 func (c *Client) Want(s string) {
 	c.T.Helper()
+	c.renew()
 	b := make([]byte, len(s))
 	n, err := io.ReadFull(c.R, b)
 	if string(b) == s {
@@ -114,6 +155,7 @@ func (c *Client) Want(s string) {
 // Line reads up to and including the next LF.
 func (c *Client) Line() string {
 	c.T.Helper()
+	c.renew()
 	s, err := c.R.ReadString('\n')
 	if err != nil {
 		c.T.Fatalf("line: %v (got %q)", err, s)
@@ -124,6 +166,7 @@ func (c *Client) Line() string {
 // Rest reads to the end of the stream.
 func (c *Client) Rest() string {
 	c.T.Helper()
+	c.renew()
 	b, err := io.ReadAll(c.R)
 	if err != nil {
 		c.T.Fatalf("rest: %v (got %q)", err, b)
@@ -134,6 +177,7 @@ func (c *Client) Rest() string {
 // UpToEnd is Rest for streams that a reset may end.
 func (c *Client) UpToEnd() string {
 	c.T.Helper()
+	c.renew()
 	b, err := io.ReadAll(c.R)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		c.T.Fatalf("up to the end: %v (got %q)", err, b)
@@ -145,6 +189,7 @@ func (c *Client) UpToEnd() string {
 // before it.
 func (c *Client) Ended() {
 	c.T.Helper()
+	c.renew()
 	if b, err := io.ReadAll(c.R); errors.Is(err, os.ErrDeadlineExceeded) || len(b) > 0 {
 		c.T.Fatalf("got %.100q (%v), want the end", b, err)
 	}
@@ -153,6 +198,7 @@ func (c *Client) Ended() {
 // Cut waits for the end of the stream, or a reset, after any bytes.
 func (c *Client) Cut() {
 	c.T.Helper()
+	c.renew()
 	if b, err := io.ReadAll(c.R); IsTimeout(err) {
 		c.T.Errorf("the connection is open after %q", b)
 	}
@@ -192,6 +238,7 @@ func (c *Client) Head() string {
 // Response reads one response to a request of the given method, body included.
 func (c *Client) Response(method string) (*http.Response, string) {
 	c.T.Helper()
+	c.renew()
 	res, err := http.ReadResponse(c.R, &http.Request{Method: method})
 	if err != nil {
 		c.T.Fatalf("response: %v", err)

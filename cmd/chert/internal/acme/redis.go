@@ -54,7 +54,7 @@ const (
 )
 
 func newRedisStorage(url string, key [32]byte, folder string) (*redisStorage, error) {
-	client, where, err := redisconn.Open(url, storeTime)
+	client, where, err := redisconn.Open(url, storeTime, 0)
 	if err != nil {
 		return nil, err
 	}
