@@ -29,13 +29,12 @@ import (
 // onLoops reports whether requests may be forwarded on loops: nothing of the program's has to
 // see the request or the response.
 func (o *Options) onLoops() bool {
-	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil &&
-		o.StripPrefix == ""
+	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil
 }
 
 // onLoops is Options.onLoops for what concerns the servers.
 func (u *Upstream) onLoops() bool {
-	return u.o.Protocol == ProtocolHTTP1 && u.o.TLS == nil && !u.policy.Statuses
+	return u.o.Protocol == ProtocolHTTP1 && u.o.TLS == nil
 }
 
 // trip is a request that is forwarded on a loop: its outbound.Route. Only one goroutine at a
@@ -117,6 +116,10 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	if t.h.o.Host == hostUpstream && len(g.members) > 1 {
 		return nil // the head would differ for each
 	}
+	target, e := strip(view.String(x.Target()), t.h.o.StripPrefix)
+	if e != nil {
+		return nil // ServeHTTP refuses it
+	}
 	if t.pick, _ = u.attempt(g, &t.choice); t.pick == nil {
 		return nil
 	}
@@ -131,6 +134,10 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	p := outbound.NewPlan()
 	p.Route, p.Terms, p.Server, p.Via = t, u.terms, t.pick.link.out, t.h.o.Via
 	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
+	if t.h.o.StripPrefix != "" {
+		p.Request.Target = view.Bytes(target)
+		p.Outer = t.h.o.outer(string(x.Host()))
+	}
 	t.request(x, &p.Request)
 	t.try()
 	return p
@@ -144,6 +151,7 @@ func (t *trip) request(x *wire.Exchange, r *forward.Request) {
 	if t.secure {
 		r.Proto = "https"
 	}
+	r.Prefix = view.Bytes(o.StripPrefix)
 	r.XForwarded, r.RealIP, r.Forwarded = !o.NoXForwarded, !o.NoXForwarded, o.Forwarded
 	peer, trusted := x.PeerIP(), false
 	if peer == "" || len(o.trusted) > 0 {
@@ -239,41 +247,58 @@ func cookieOf(x *wire.Exchange, name string) string {
 // Failed implements outbound.Route.
 func (t *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
 	p := t.pick
-	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
-	e := t.error(t.u, p, a.Reason, nil, t.method)
-	e.tried(a, time.Duration(idle))
-	if pick != nil && pick.link.out == nil { // an upstream's servers are alike, so there is none
-		pick.abandon()
-		pick, obstacle = nil, retry.NoOther.String()
-	}
-	if pick != nil {
-		t.h.o.logRetry(context.Background(), e, a.Blames())
-		t.pick = pick
-		t.try()
-		return pick.link.out, fresh
+	next, fresh, e := t.again(a, idle)
+	if next != nil {
+		return next, fresh
 	}
 	p.release()
-	e.NotRetried = obstacle
 	t.result = e
 	t.h.o.log(context.Background(), e)
 	return nil, false
 }
 
+// again begins another try after a, or returns why there is none.
+func (t *trip) again(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool, e *Error) {
+	p := t.pick
+	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
+	e = t.error(t.u, p, a.Reason, nil, t.method)
+	e.tried(a, time.Duration(idle))
+	if pick != nil && pick.link.out == nil { // an upstream's servers are alike, so there is none
+		pick.abandon()
+		pick, obstacle = nil, retry.NoOther.String()
+	}
+	if pick == nil {
+		e.NotRetried = obstacle
+		return nil, false, e
+	}
+	t.h.o.logRetry(context.Background(), e, a.Blames())
+	t.pick = pick
+	t.try()
+	return pick.link.out, fresh, nil
+}
+
 // Answered implements outbound.Route.
-func (t *trip) Answered(status int, minor uint8) (add []byte) {
-	t.served = true
+func (t *trip) Answered(status int, minor uint8, reused bool) (add []byte, next *outbound.Server) {
 	p := t.pick
 	if old := minor == 0; p.link.old.Load() != old {
 		p.link.old.Store(old)
 	}
-	at := now()
-	p.entry.done(p.ticket, reason.Of(status))
+	at, code := now(), reason.Of(status)
 	p.entry.bal.Observe(at-t.sent, at)
 	t.first = at - t.sent
+	if code == reason.None || !t.u.policy.Statuses {
+		p.entry.done(p.ticket, code)
+	} else {
+		a := &retry.Attempt{Reason: code, Progress: retry.Received, Reused: reused}
+		if next, _, _ = t.again(a, 0); next != nil {
+			return nil, next
+		}
+	}
+	t.served = true
 	if t.cookie != "" {
 		add = http1.AppendField(nil, "Set-Cookie", sessionCookie(t.u.o.Balance.Cookie, t.cookie, t.secure).String())
 	}
-	return add
+	return add, nil
 }
 
 // Done implements outbound.Route.

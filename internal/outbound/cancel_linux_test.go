@@ -38,7 +38,7 @@ func (c *leaving) End([]byte, []http1.Field)                      {}
 func (c *leaving) Fail(reason.Code)                               {}
 
 func (c *leaving) Failed(*retry.Attempt, int64) (*Server, bool) { return nil, false }
-func (c *leaving) Answered(int, uint8) []byte                   { return nil }
+func (c *leaving) Answered(int, uint8, bool) ([]byte, *Server)  { return nil, nil }
 func (c *leaving) Done(why reason.Code)                         { c.done <- why }
 func (c *leaving) Instead() *direct.Response                    { return nil }
 

@@ -123,18 +123,24 @@ func (c *Conn) unasked(eof bool) conn.Next {
 	return conn.Reset
 }
 
-// head passes on the head of a response.
+// head passes on the head of a response. If the request is sent to another server instead, c is left
+// without an exchange.
 func (c *Conn) head(b []byte, res *http1.Response) error {
 	x := c.x
 	var add []byte
 	if !res.Interim() {
-		c.inBody, c.body = true, res.Body()
-		x.answered = true
-		x.forget()
 		if res.IdleSeconds >= 0 {
 			c.server.age.Announced(time.Duration(res.IdleSeconds) * time.Second)
 		}
-		add = x.route.Answered(res.Status, res.Minor)
+		var next *Server
+		if add, next = x.route.Answered(res.Status, res.Minor, c.reused); next != nil {
+			c.x, x.conn = nil, nil
+			x.try(next, true)
+			return nil
+		}
+		c.inBody, c.body = true, res.Body()
+		x.answered = true
+		x.forget()
 	}
 	var err error
 	if res.Status != 100 { // the request had no Expect

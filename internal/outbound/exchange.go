@@ -25,8 +25,9 @@ type Plan struct {
 	// Again: the request may be sent again although a server may have received it, if no byte
 	// of a response has come.
 	Again bool
-	// Via is that of responses.
-	Via string
+	// Via and Outer are those of responses; see forward.Response.
+	Via   string
+	Outer *forward.Outer
 
 	// Out and Sent are the server's: what is to be sent, and what that means for the response.
 	Out  *buf.Buf
@@ -53,16 +54,18 @@ func (p *Plan) Drop() {
 }
 
 // A Route stands for the servers that a request may go to. Its methods must not block; the
-// loop's driver calls them. Of each try there is one call, of Failed, or of Answered and then Done;
-// but when the client is gone Done comes at any time, and last.
+// loop's driver calls them. Of each try there is one call, of Failed or of Answered, and Done follows
+// the last Answered; but when the client is gone Done comes at any time, and last.
 type Route interface {
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
 	// there is none: then Instead responds. idle is for how long the connection of the try had
 	// been idle. fresh: the next one must have a new connection.
 	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
-	// Answered is called when the head of the final response has come, of HTTP/1.minor, and
-	// returns field lines to add to it, each with its CRLF.
-	Answered(status int, minor uint8) (add []byte)
+	// Answered is called when the head of the final response has come, of HTTP/1.minor; reused: the
+	// connection of the try had carried a request before. It returns field lines to add to it, each
+	// with its CRLF; or next, which gets the request on a new connection, while the response is
+	// dropped.
+	Answered(status int, minor uint8, reused bool) (add []byte, next *Server)
 	// Done is called when the response has ended: reason.None if it is whole.
 	Done(why reason.Code)
 	// Instead returns the response to a request that no server has answered.

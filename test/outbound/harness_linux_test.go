@@ -174,11 +174,11 @@ func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fres
 	return nil, false
 }
 
-func (r *trip) Answered(status int, _ uint8) []byte {
+func (r *trip) Answered(status int, _ uint8, _ bool) ([]byte, *outbound.Server) {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.g.statuses = append(r.g.statuses, status)
-	return nil
+	return nil, nil
 }
 
 func (r *trip) Done(why reason.Code) {

@@ -58,9 +58,13 @@ func TestFormsAlikeHTTP2(t *testing.T) {
 				})
 				s := &setup{}
 				s.up.Retry.Off = true
+				path := "/"
+				if c.name == "302" {
+					s.o.StripPrefix, path = "/api", "/api/"
+				}
 				ts := http2Server(t, e, s.handler(t, o.addr()))
 				method, _, _ := strings.Cut(c.in, " ")
-				r, err := http.NewRequest(method, "http://"+ts.ListenAddr+"/", nil)
+				r, err := http.NewRequest(method, "http://"+ts.ListenAddr+path, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -58,6 +58,8 @@ var responses = []struct {
 		"200 Content-Length=0: "},
 	{"Date and Server", get, "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: s\r\nContent-Length: 0\r\n\r\n",
 		"200 Content-Length=0 Date=Thu, 01 Jan 1970 00:00:00 GMT Server=s: "},
+	{"302", get, "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Location: http://h/\r\nSet-Cookie: a=b; path=/y\r\nContent-Length: 0\r\n\r\n",
+		"302 Content-Length=0: "},
 	{"304", get, "HTTP/1.1 304 Not Modified\r\nEtag: x\r\nContent-Length: 5\r\n\r\n", "304 Etag=x: "},
 	{"204 with a body", get, "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello", "204: "},
 	{"206", get, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/5\r\nContent-Length: 2\r\n\r\nok",
@@ -187,14 +189,26 @@ func TestPieces(t *testing.T) {
 
 // TestPrefixComesBack tests what a server says of its own paths.
 func TestPrefixComesBack(t *testing.T) {
-	o := start(t, each("HTTP/1.1 302 Found\r\nLocation: /x?y\r\nContent-Location: http://h/z\r\nSet-Cookie: a=b; Path=/; Secure\r\n"+
-		"Set-Cookie: c=d; path=/e/\r\nSet-Cookie: f=g\r\nContent-Length: 0\r\n\r\n"))
-	s := &setup{o: proxy.Options{StripPrefix: "/api"}}
-	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
-	client.Send("GET /api/ HTTP/1.1\r\nHost: h\r\n\r\n")
-	res, _ := client.Response("GET")
-	got := fmt.Sprint(res.Header["Location"], res.Header["Content-Location"], res.Header["Set-Cookie"])
-	if want := "[/api/x?y] [http://h/api/z] [a=b; Path=/api; Secure c=d; path=/api/e/ f=g]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for _, c := range []struct{ name, fields, want string }{
+		{"all", "Location: /x?y\r\nContent-Location: http://h/z\r\nSet-Cookie: a=b; Path=/; Secure\r\n" +
+			"Set-Cookie: c=d; path=/e/\r\nSet-Cookie: f=g\r\n",
+			"[/api/x?y] [http://h/api/z] [a=b; Path=/api; Secure c=d; path=/api/e/ f=g]"},
+		{"other hosts", "Location: http://hh/x\r\nContent-Location: //i/x\r\n", "[http://hh/x] [//i/x] []"},
+		{"two", "Location: /x\r\nLocation: /y\r\n", "[/x /y] [] []"},
+		{"relative", "Location: x\r\nContent-Location: https://h\r\nSet-Cookie: a=b; Path=x\r\n", "[x] [https://h/api] [a=b; Path=x]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, each("HTTP/1.1 302 Found\r\n"+c.fields+"Content-Length: 0\r\n\r\n"))
+				s := &setup{o: proxy.Options{StripPrefix: "/api"}}
+				client := s.start(t, e, o.addr()).Dial()
+				client.Send("GET /api/ HTTP/1.1\r\nHost: h\r\n\r\n")
+				res, _ := client.Response("GET")
+				got := fmt.Sprint(res.Header["Location"], res.Header["Content-Location"], res.Header["Set-Cookie"])
+				if got = strings.ReplaceAll(got, "][", "] ["); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
+		})
 	}
 }
