@@ -34,7 +34,7 @@ func (o *Options) onLoops() bool {
 
 // onLoops is Options.onLoops for what concerns the servers.
 func (u *Upstream) onLoops() bool {
-	return u.o.Protocol == ProtocolHTTP1 && u.o.TLS == nil
+	return u.o.Protocol == ProtocolHTTP1 && (u.o.TLS == nil || outbound.Quick(u.o.TLS))
 }
 
 // trip is a request that is forwarded on a loop: its outbound.Route. Only one goroutine at a
@@ -168,7 +168,7 @@ func (t *trip) request(x *wire.Exchange, r *forward.Request) {
 	switch o.Host {
 	case "":
 	case hostUpstream:
-		r.Host = view.Bytes(hostField(t.pick.name, false))
+		r.Host = view.Bytes(hostField(t.pick.name, t.u.o.TLS != nil))
 	default:
 		r.Host = view.Bytes(o.Host)
 	}
@@ -245,9 +245,9 @@ func cookieOf(x *wire.Exchange, name string) string {
 }
 
 // Failed implements outbound.Route.
-func (t *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
+func (t *trip) Failed(a *retry.Attempt, idle int64, err error) (next *outbound.Server, fresh bool) {
 	p := t.pick
-	next, fresh, e := t.again(a, idle)
+	next, fresh, e := t.again(a, idle, err)
 	if next != nil {
 		return next, fresh
 	}
@@ -258,10 +258,12 @@ func (t *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fres
 }
 
 // again begins another try after a, or returns why there is none.
-func (t *trip) again(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool, e *Error) {
+func (t *trip) again(
+	a *retry.Attempt, idle int64, err error,
+) (next *outbound.Server, fresh bool, e *Error) {
 	p := t.pick
 	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
-	e = t.error(t.u, p, a.Reason, nil, t.method)
+	e = t.error(t.u, p, a.Reason, err, t.method)
 	e.tried(a, time.Duration(idle))
 	if pick != nil && pick.link.out == nil { // an upstream's servers are alike, so there is none
 		pick.abandon()
@@ -290,7 +292,7 @@ func (t *trip) Answered(status int, minor uint8, reused bool) (add []byte, next 
 		p.entry.done(p.ticket, code)
 	} else {
 		a := &retry.Attempt{Reason: code, Progress: retry.Received, Reused: reused}
-		if next, _, _ = t.again(a, 0); next != nil {
+		if next, _, _ = t.again(a, 0, nil); next != nil {
 			return nil, next
 		}
 	}

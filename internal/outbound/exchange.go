@@ -59,8 +59,8 @@ func (p *Plan) Drop() {
 type Route interface {
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
 	// there is none: then Instead responds. idle is for how long the connection of the try had
-	// been idle. fresh: the next one must have a new connection.
-	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
+	// been idle, and err may say more. fresh: the next one must have a new connection.
+	Failed(a *retry.Attempt, idle int64, err error) (next *Server, fresh bool)
 	// Answered is called when the head of the final response has come, of HTTP/1.minor; reused: the
 	// connection of the try had carried a request before. It returns field lines to add to it, each
 	// with its CRLF; or next, which gets the request on a new connection, while the response is
@@ -125,7 +125,7 @@ func (x *Exchange) try(s *Server, fresh bool) {
 		if a == nil {
 			return
 		}
-		s, fresh = x.route.Failed(a, idle)
+		s, fresh = x.route.Failed(a, idle, nil)
 	}
 	x.forget()
 	x.client.Fail(reason.None)
@@ -147,9 +147,9 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 		}
 	}
 	s.Dials.Add(1)
-	c := &Conn{server: s}
+	c := &Conn{server: s, since: after(now, x.terms.Connect)}
 	c.begin(x)
-	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, after(now, x.terms.Connect)); e != 0 {
+	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, c.since); e != 0 {
 		x.conn = nil
 		return &retry.Attempt{Reason: origin.DialReason(e)}, 0
 	}
@@ -157,13 +157,13 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 }
 
 // failed is called when a try has failed that had begun; its Conn has been let go.
-func (x *Exchange) failed(a *retry.Attempt, idle int64) {
+func (x *Exchange) failed(a *retry.Attempt, idle int64, err error) {
 	if x.answered {
 		x.end(a.Reason)
 		x.client.Fail(a.Reason)
 		return
 	}
-	x.try(x.route.Failed(a, idle))
+	x.try(x.route.Failed(a, idle, err))
 }
 
 // end is called when the exchange is over whose response had begun, or whose client is gone.
@@ -183,7 +183,10 @@ func (x *Exchange) forget() {
 func (x *Exchange) Cancel() {
 	if c := x.conn; c != nil {
 		x.conn, c.x = nil, nil
-		if !c.inData {
+		switch {
+		case c.shaking != nil:
+			c.out.Abort()
+		case !c.inData:
 			c.out.Act(conn.Reset)
 		}
 	}

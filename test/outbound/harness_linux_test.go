@@ -134,7 +134,7 @@ func gatewayTo(t testing.TB, terms *outbound.Terms, addrs ...string) *gateway {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.servers = append(g.servers, outbound.NewServer(r, retry.NewIdleLimit(0)))
+		g.servers = append(g.servers, outbound.NewServer(r, nil, retry.NewIdleLimit(0)))
 	}
 	return g
 }
@@ -157,7 +157,7 @@ type trip struct {
 	over  bool
 }
 
-func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
+func (r *trip) Failed(a *retry.Attempt, idle int64, _ error) (next *outbound.Server, fresh bool) {
 	g := r.g
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -418,26 +418,28 @@ func TestTLS(t *testing.T) {
 		{"no client certificate", mutual, &tls.Config{RootCAs: roots, ServerName: "example.com"}, 0, "tls_alert_received"},
 		{"speaks no TLS", start(t, each(ok)).addr(), &tls.Config{RootCAs: roots, ServerName: "example.com"}, 0, "tls_protocol_error"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &setup{}
-			s.up.TLS, s.up.Protocol = c.tls, c.protocol
-			client := s.start(t, chert.EngineGoroutines, c.addr).Dial()
-			for range 2 {
-				mu.Lock()
-				seen = ""
-				mu.Unlock()
-				_, res := ask(client, "/")
-				mu.Lock()
-				got := seen + strings.TrimPrefix(res.Header.Get("Proxy-Status"), "chert; error=")
-				mu.Unlock()
-				if got != c.want {
-					t.Errorf("got %q, want %q; log %s", got, c.want, s.log)
+		for _, e := range []chert.Engine{chert.EngineGoroutines, chert.EngineAuto} {
+			t.Run(fmt.Sprint(c.name, " ", e), func(t *testing.T) {
+				s := &setup{}
+				s.up.TLS, s.up.Protocol = c.tls, c.protocol
+				client := s.start(t, e, c.addr).Dial()
+				for range 2 {
+					mu.Lock()
+					seen = ""
+					mu.Unlock()
+					_, res := ask(client, "/")
+					mu.Lock()
+					got := seen + strings.TrimPrefix(res.Header.Get("Proxy-Status"), "chert; error=")
+					mu.Unlock()
+					if got != c.want {
+						t.Errorf("got %q, want %q; log %s", got, c.want, s.log)
+					}
 				}
-			}
-			if st := s.pool.Status()[0].Servers[0]; c.want[0] == 'H' && st.Dials != 1 {
-				t.Errorf("%d connections", st.Dials)
-			}
-		})
+				if st := s.pool.Status()[0].Servers[0]; c.want[0] == 'H' && st.Dials != 1 {
+					t.Errorf("%d connections", st.Dials)
+				}
+			})
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -30,6 +32,7 @@ func TestOnLoops(t *testing.T) {
 		t.Skip("there are no loops")
 	}
 	nothing := proxy.Options{}
+	_, roots := servertest.Certificate(t)
 	for _, c := range []struct {
 		name string
 		o    proxy.Options
@@ -45,11 +48,14 @@ func TestOnLoops(t *testing.T) {
 		{"rewritten", proxy.Options{Rewrite: func(*proxy.Request) {}}, proxy.UpstreamOptions{}, get, false},
 		{"modified", proxy.Options{ModifyResponse: func(*http.Response) error { return nil }}, proxy.UpstreamOptions{}, get, false},
 		{"chosen", proxy.Options{Choose: func(*http.Request) *proxy.Upstream { return nil }}, proxy.UpstreamOptions{}, get, false},
+		{"TLS", nothing, proxy.UpstreamOptions{TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"}}, get, true},
+		{"TLS with a cache of the program", nothing, proxy.UpstreamOptions{TLS: &tls.Config{RootCAs: roots, ServerName: "example.com",
+			ClientSessionCache: struct{ tls.ClientSessionCache }{tls.NewLRUClientSessionCache(1)}}}, get, false},
 		{"upgrade", nothing, proxy.UpstreamOptions{}, upgrade, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := start(t, each(ok))
+			o := startOver(t, c.up.TLS != nil, each(ok))
 			s := &setup{o: c.o, up: c.up}
 			h := &counted{Handler: s.handler(t, o.addr()).(*proxy.Handler)}
 			ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Handler: h})

@@ -100,7 +100,9 @@ func storms(addr string, clients, n int, f func(c *stormClient, client, i int)) 
 
 // TestStormDying: servers die and come back in turn. No GET fails; no POST is served twice, and
 // those that fail are the ones that a server may have acted on.
-func TestStormDying(t *testing.T) {
+func TestStormDying(t *testing.T) { overEach(t, stormDying) }
+
+func stormDying(t *testing.T, secure bool) {
 	var mu sync.Mutex
 	served := map[string]int{}
 	serve := func(c *conn) {
@@ -120,15 +122,16 @@ func TestStormDying(t *testing.T) {
 	var origins [3]*origin
 	var addrs []string
 	for i := range origins {
-		origins[i] = start(t, serve)
+		origins[i] = startOver(t, secure, serve)
 		addrs = append(addrs, origins[i].addr())
 	}
 	s := &setup{}
+	s.over(t, secure)
 	ts := s.start(t, chert.EngineLoops, addrs...)
 	var done atomic.Int64
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(ended)
 		for round := 0; done.Load() < int64(*storm)*9/10; round++ {
 			from := done.Load()
 			servertest.Eventually(t, "requests", func() bool { return done.Load() >= min(from+500, int64(*storm)*9/10) })
@@ -140,7 +143,7 @@ func TestStormDying(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			origins[round%3] = startOn(t, l, serve)
+			origins[round%3] = startOn(t, over(t, secure, l), serve)
 		}
 	}()
 	var gets, posts atomic.Int64
@@ -155,7 +158,7 @@ func TestStormDying(t *testing.T) {
 		}
 		done.Add(1)
 	})
-	<-over
+	<-ended
 	twice := 0
 	mu.Lock()
 	defer mu.Unlock()
