@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,13 +38,17 @@ func (u *Upstream) onLoops() bool {
 	return u.o.Protocol == ProtocolHTTP1 && (u.o.TLS == nil || outbound.Quick(u.o.TLS))
 }
 
+// offLoops reports whether there can be no connections to m on loops.
+func (m *member) offLoops() bool { return m.link.out == nil }
+
 // trip is a request that is forwarded on a loop: its outbound.Route. Only one goroutine at a
 // time uses it. It is pooled.
 type trip struct {
 	course
 	h      *Handler
 	u      *Upstream
-	pick   *pick
+	pick   *pick // nil while no server was chosen
+	turn   *turn // nil unless it waits for one
 	method string
 	q      retry.Request
 	hook   *refusal.Hook
@@ -100,7 +105,7 @@ func unchanged(x *wire.Exchange) bool {
 	return err == nil && decoded == view.String(x.Path())
 }
 
-// start chooses a server. It returns nil if there is none, or the request has to wait for it.
+// start chooses a server, unless the request has to wait for one. It returns nil if there is none.
 func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	x := dx.Wire()
 	t.begin = now()
@@ -110,7 +115,7 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		t.q.Body = retry.BodyHeld
 	}
 	u, g := t.u, t.u.current.Load()
-	if len(g.members) == 0 || u.waiting.len() > 0 || !t.keys(x) {
+	if len(g.members) == 0 || !t.keys(x) {
 		return nil
 	}
 	if t.h.o.Host == hostUpstream && len(g.members) > 1 {
@@ -120,10 +125,14 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	if e != nil {
 		return nil // ServeHTTP refuses it
 	}
-	if t.pick, _ = u.attempt(g, &t.choice); t.pick == nil {
-		return nil
+	full := true
+	if u.waiting.len() == 0 { // otherwise those come first
+		t.pick, full = u.attempt(g, &t.choice)
 	}
-	if t.pick.link.out == nil {
+	switch {
+	case t.pick == nil && (!full || slices.ContainsFunc(g.members, (*member).offLoops)):
+		return nil
+	case t.pick != nil && t.pick.offLoops():
 		t.pick.abandon()
 		return nil
 	}
@@ -132,20 +141,23 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		t.report.Upstream = u.o.Name
 	}
 	p := outbound.NewPlan()
-	p.Route, p.Terms, p.Server, p.Via = t, u.terms, t.pick.link.out, t.h.o.Via
+	p.Route, p.Terms, p.Via = t, u.terms, t.h.o.Via
 	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
 	if t.h.o.StripPrefix != "" {
 		p.Request.Target = view.Bytes(target)
 		p.Outer = t.h.o.outer(string(x.Host()))
 	}
-	t.request(x, &p.Request)
-	t.try()
+	t.request(x, g.members[0].name, &p.Request)
+	if t.pick != nil {
+		p.Server = t.pick.link.out
+		t.try()
+	}
 	return p
 }
 
 // request says how the head is changed. It is written before the exchange ends, whose memory
-// it refers to.
-func (t *trip) request(x *wire.Exchange, r *forward.Request) {
+// it refers to. name is that of the one server, if Host depends on it.
+func (t *trip) request(x *wire.Exchange, name string, r *forward.Request) {
 	o := &t.h.o
 	r.Proto, r.Via = "http", o.Via
 	if t.secure {
@@ -168,7 +180,7 @@ func (t *trip) request(x *wire.Exchange, r *forward.Request) {
 	switch o.Host {
 	case "":
 	case hostUpstream:
-		r.Host = view.Bytes(hostField(t.pick.name, t.u.o.TLS != nil))
+		r.Host = view.Bytes(hostField(name, t.u.o.TLS != nil))
 	default:
 		r.Host = view.Bytes(o.Host)
 	}
@@ -265,7 +277,7 @@ func (t *trip) again(
 	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
 	e = t.error(t.u, p, a.Reason, err, t.method)
 	e.tried(a, time.Duration(idle))
-	if pick != nil && pick.link.out == nil { // an upstream's servers are alike, so there is none
+	if pick != nil && pick.offLoops() { // an upstream's servers are alike, so there is none
 		pick.abandon()
 		pick, obstacle = nil, retry.NoOther.String()
 	}
@@ -307,6 +319,7 @@ func (t *trip) Answered(status int, minor uint8, reused bool) (add []byte, next 
 func (t *trip) Done(why reason.Code) {
 	p := t.pick
 	switch {
+	case p == nil:
 	case !t.served:
 		p.entry.ref.Abandon(p.ticket)
 	case why.Blames():
@@ -314,14 +327,19 @@ func (t *trip) Done(why reason.Code) {
 	}
 	if why != reason.None {
 		e := t.error(t.u, p, why, nil, t.method)
-		e.Sent, e.Truncated = true, t.served
+		e.Sent, e.Truncated = p != nil, t.served
 		if why != reason.ClientGone {
 			e.NotRetried = retry.Begun.String()
 		}
 		t.result = e
 		t.h.o.log(context.Background(), e)
 	}
-	p.release()
+	if p != nil {
+		p.release()
+	}
+	if t.turn != nil {
+		t.turn.end()
+	}
 	t.finish()
 }
 

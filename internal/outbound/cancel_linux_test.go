@@ -37,6 +37,7 @@ func (c *leaving) Flush() (bool, error)                           { c.call("flus
 func (c *leaving) End([]byte, []http1.Field)                      {}
 func (c *leaving) Fail(reason.Code)                               {}
 
+func (c *leaving) Wait(*Exchange) (*Server, bool)                      { return nil, false }
 func (c *leaving) Failed(*retry.Attempt, int64, error) (*Server, bool) { return nil, false }
 func (c *leaving) Answered(int, uint8, bool) ([]byte, *Server)         { return nil, nil }
 func (c *leaving) Done(why reason.Code)                                { c.done <- why }

@@ -18,7 +18,7 @@ import (
 // pooled: the server ends it by Begin or Drop, after which it must not be used.
 type Plan struct {
 	Route  Route
-	Server *Server // the first to try
+	Server *Server // the first to try; nil: Route.Wait returns it
 	Terms  *Terms
 	// Request edits the head. Its slices must stay valid until Begin.
 	Request forward.Request
@@ -57,6 +57,9 @@ func (p *Plan) Drop() {
 // loop's driver calls them. Of each try there is one call, of Failed or of Answered, and Done follows
 // the last Answered; but when the client is gone Done comes at any time, and last.
 type Route interface {
+	// Wait is called first of all if there is no server yet. If the request has to wait, x.Start
+	// follows; otherwise now is the server, or nil if there is none: then Instead responds.
+	Wait(x *Exchange) (now *Server, waits bool)
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
 	// there is none: then Instead responds. idle is for how long the connection of the try had
 	// been idle, and err may say more. fresh: the next one must have a new connection.
@@ -108,15 +111,27 @@ type Exchange struct {
 func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
 	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again}
 	s := p.Server
-	p.free()
-	x.try(s, false)
+	if p.free(); s == nil {
+		var waits bool
+		if s, waits = x.route.Wait(x); waits {
+			return
+		}
+	}
+	x.Start(s)
 }
+
+// Start begins the first try, at s, of a request that has waited for it. With nil there is none.
+func (x *Exchange) Start(s *Server) { x.try(s, false) }
 
 // Head reports whether the response has no body because of the request's method.
 func (x *Exchange) Head() bool { return x.want.Head }
 
 // Route returns the plan's.
 func (x *Exchange) Route() Route { return x.route }
+
+// Do runs f on the exchange's loop, and reports false if that has ended. Safe for concurrent use, as long
+// as the Exchange is in use.
+func (x *Exchange) Do(f func()) bool { return x.loop.Do(f) }
 
 // try begins tries until one has begun.
 func (x *Exchange) try(s *Server, fresh bool) {

@@ -157,6 +157,8 @@ type trip struct {
 	over  bool
 }
 
+func (r *trip) Wait(*outbound.Exchange) (*outbound.Server, bool) { return nil, false }
+
 func (r *trip) Failed(a *retry.Attempt, idle int64, _ error) (next *outbound.Server, fresh bool) {
 	g := r.g
 	g.mu.Lock()
