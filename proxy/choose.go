@@ -137,8 +137,14 @@ func (u *Upstream) await(ctx context.Context) reason.Code {
 
 // queue waits for a server that has room.
 func (u *Upstream) queue(ctx context.Context, c *choice) (*pick, reason.Code) {
-	w := u.waiting.enter(u.o.Queue)
-	if w == nil {
+	wake := make(chan struct{}, 1)
+	w := &waiter{func() {
+		select {
+		case wake <- struct{}{}:
+		default: // it is about to look
+		}
+	}}
+	if !u.waiting.enter(w, u.o.Queue) {
 		return nil, reason.QueueFull
 	}
 	p := u.pool
@@ -166,7 +172,7 @@ func (u *Upstream) queue(ctx context.Context, c *choice) (*pick, reason.Code) {
 			}
 		}
 		select {
-		case <-w.wake:
+		case <-wake:
 		case <-timeout:
 			return nil, reason.QueueTimeout
 		case <-ctx.Done():
@@ -183,18 +189,21 @@ type queue struct {
 	list []*waiter
 }
 
-type waiter struct{ wake chan struct{} }
+// waiter is one of them.
+type waiter struct {
+	// wake has it look for a server. It is called with the queue's lock held, and not for each change.
+	wake func()
+}
 
-// enter adds one, or returns nil if there are most.
-func (q *queue) enter(most int) *waiter {
+// enter adds w, unless there are most.
+func (q *queue) enter(w *waiter, most int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.list) >= most {
-		return nil
+		return false
 	}
-	w := &waiter{make(chan struct{}, 1)}
 	q.list = append(q.list, w)
-	return w
+	return true
 }
 
 // leave removes w, and wakes the next one: there may be room for it too.
@@ -222,10 +231,7 @@ func (q *queue) signal() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.list) > 0 {
-		select {
-		case q.list[0].wake <- struct{}{}:
-		default: // it is about to look
-		}
+		q.list[0].wake()
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/chert-http/chert/direct"
@@ -40,9 +39,9 @@ func copyFields(to, from http.Header) {
 // interim1 passes on an interim response of HTTP/1.
 func (f *forwarding) interim1(head []byte, r *http1.Response) error {
 	h := http.Header{}
-	err := (&forward.Response{Minor: 1}).Fields(head, r, http1.FramingNone, func(field *http1.Field) {
+	err := (&forward.Response{Minor: 1}).Fields(head, r, http1.FramingNone, func(field *http1.Field, value []byte) {
 		key := http1.CanonicalName(field.Name.Bytes(head), field.ID)
-		h[key] = append(h[key], string(field.Value.Bytes(head)))
+		h[key] = append(h[key], string(value))
 	})
 	if err != nil {
 		return nil // it is not needed
@@ -78,7 +77,6 @@ var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 func (f *forwarding) deliver(p *pick, res *http.Response) {
 	defer p.release()
 	defer func() { res.Body.Close() }() // as ModifyResponse leaves it
-	f.unstrip(res.Header)
 	if modify := f.h.o.ModifyResponse; modify != nil {
 		if err := modify(res); err != nil {
 			e := f.error(p, reason.Internal, err)
@@ -203,50 +201,29 @@ func (f *forwarding) setCookie(h http.Header) {
 	}
 }
 
-// unstrip puts the prefix that was cut off before what the server says of its paths.
+// outer returns how a client that has asked for host names what servers name themselves, nil if they do
+// that alike.
+func (o *Options) outer(host string) *forward.Outer {
+	if o.StripPrefix == "" {
+		return nil
+	}
+	return &forward.Outer{Prefix: o.StripPrefix, Host: host}
+}
+
+// unstrip does for a response of HTTP/2 what forward.Response does for others.
 func (f *forwarding) unstrip(h http.Header) {
-	prefix := f.h.o.StripPrefix
-	if prefix == "" {
+	o := f.h.o.outer(f.r.Host)
+	if o == nil {
 		return
 	}
 	for _, name := range []string{"Location", "Content-Location"} {
 		if v := h[name]; len(v) == 1 {
-			v[0] = f.outer(v[0], prefix)
+			v[0] = o.URI(v[0])
 		}
 	}
 	for i, c := range h["Set-Cookie"] {
-		h["Set-Cookie"][i] = outerCookie(c, prefix)
+		h["Set-Cookie"][i] = o.Cookie(c)
 	}
-}
-
-// outer returns a URI of the server as the client has to use it.
-func (f *forwarding) outer(uri, prefix string) string {
-	if strings.HasPrefix(uri, "/") && !strings.HasPrefix(uri, "//") {
-		return prefix + uri
-	}
-	for _, scheme := range []string{"http://", "https://", "//"} {
-		rest, ok := strings.CutPrefix(uri, scheme+f.r.Host)
-		if ok && (rest == "" || strings.IndexByte("/?#", rest[0]) >= 0) {
-			return scheme + f.r.Host + prefix + rest
-		}
-	}
-	return uri
-}
-
-// outerCookie is outer for the Path of a Set-Cookie.
-func outerCookie(c, prefix string) string {
-	parts := strings.Split(c, ";")
-	for i := 1; i < len(parts); i++ {
-		name, value, ok := strings.Cut(parts[i], "=")
-		if value = strings.TrimSpace(value); ok && strings.EqualFold(strings.TrimSpace(name), "path") &&
-			strings.HasPrefix(value, "/") {
-			parts[i] = name + "=" + prefix + strings.TrimSuffix(value, "/")
-			if value != "/" {
-				parts[i] = name + "=" + prefix + value
-			}
-		}
-	}
-	return strings.Join(parts, ";")
 }
 
 // error returns what is known of a failure.

@@ -15,7 +15,8 @@ type Options struct {
 	// Upstream gets the requests. Required, unless there is Choose.
 	Upstream *Upstream
 	// Choose returns the Upstream of a request, as for a canary or a split; nil is
-	// Options.Upstream.
+	// Options.Upstream. Requests then have goroutines; a handler that passes them to several Handlers, such
+	// as middleware.Choose, needs none.
 	Choose func(r *http.Request) *Upstream
 
 	// Rewrite changes the request for the upstream after the proxy's own changes, once for
@@ -131,7 +132,8 @@ func (o *Options) complete() error {
 	if o.Host != "" && !http1.ValidHost([]byte(o.Host)) {
 		return field("Host", "%q is no host", o.Host)
 	}
-	if p := o.StripPrefix; p != "" && (p[0] != '/' || strings.HasSuffix(p, "/") || strings.ContainsAny(p, "?#%")) {
+	if p := o.StripPrefix; p != "" &&
+		(p[0] != '/' || strings.HasSuffix(p, "/") || strings.ContainsAny(p, "?#%") || !plain(p)) {
 		return field("StripPrefix", "%q; want a path such as \"/api\"", p)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,14 +30,16 @@ import (
 // onLoops reports whether requests may be forwarded on loops: nothing of the program's has to
 // see the request or the response.
 func (o *Options) onLoops() bool {
-	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil &&
-		o.StripPrefix == ""
+	return o.Choose == nil && o.Rewrite == nil && o.ModifyResponse == nil && o.ErrorHandler == nil
 }
 
 // onLoops is Options.onLoops for what concerns the servers.
 func (u *Upstream) onLoops() bool {
-	return u.o.Protocol == ProtocolHTTP1 && u.o.TLS == nil && !u.policy.Statuses
+	return u.o.Protocol == ProtocolHTTP1 && (u.o.TLS == nil || outbound.Quick(u.o.TLS))
 }
+
+// offLoops reports whether there can be no connections to m on loops.
+func (m *member) offLoops() bool { return m.link.out == nil }
 
 // trip is a request that is forwarded on a loop: its outbound.Route. Only one goroutine at a
 // time uses it. It is pooled.
@@ -44,7 +47,8 @@ type trip struct {
 	course
 	h      *Handler
 	u      *Upstream
-	pick   *pick
+	pick   *pick // nil while no server was chosen
+	turn   *turn // nil unless it waits for one
 	method string
 	q      retry.Request
 	hook   *refusal.Hook
@@ -101,7 +105,7 @@ func unchanged(x *wire.Exchange) bool {
 	return err == nil && decoded == view.String(x.Path())
 }
 
-// start chooses a server. It returns nil if there is none, or the request has to wait for it.
+// start chooses a server, unless the request has to wait for one. It returns nil if there is none.
 func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	x := dx.Wire()
 	t.begin = now()
@@ -111,16 +115,24 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		t.q.Body = retry.BodyHeld
 	}
 	u, g := t.u, t.u.current.Load()
-	if len(g.members) == 0 || u.waiting.len() > 0 || !t.keys(x) {
+	if len(g.members) == 0 || !t.keys(x) {
 		return nil
 	}
 	if t.h.o.Host == hostUpstream && len(g.members) > 1 {
 		return nil // the head would differ for each
 	}
-	if t.pick, _ = u.attempt(g, &t.choice); t.pick == nil {
-		return nil
+	target, e := strip(view.String(x.Target()), t.h.o.StripPrefix)
+	if e != nil {
+		return nil // ServeHTTP refuses it
 	}
-	if t.pick.link.out == nil {
+	full := true
+	if u.waiting.len() == 0 { // otherwise those come first
+		t.pick, full = u.attempt(g, &t.choice)
+	}
+	switch {
+	case t.pick == nil && (!full || slices.ContainsFunc(g.members, (*member).offLoops)):
+		return nil
+	case t.pick != nil && t.pick.offLoops():
 		t.pick.abandon()
 		return nil
 	}
@@ -129,21 +141,29 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		t.report.Upstream = u.o.Name
 	}
 	p := outbound.NewPlan()
-	p.Route, p.Terms, p.Server, p.Via = t, u.terms, t.pick.link.out, t.h.o.Via
+	p.Route, p.Terms, p.Via = t, u.terms, t.h.o.Via
 	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
-	t.request(x, &p.Request)
-	t.try()
+	if t.h.o.StripPrefix != "" {
+		p.Request.Target = view.Bytes(target)
+		p.Outer = t.h.o.outer(string(x.Host()))
+	}
+	t.request(x, g.members[0].name, &p.Request)
+	if t.pick != nil {
+		p.Server = t.pick.link.out
+		t.try()
+	}
 	return p
 }
 
 // request says how the head is changed. It is written before the exchange ends, whose memory
-// it refers to.
-func (t *trip) request(x *wire.Exchange, r *forward.Request) {
+// it refers to. name is that of the one server, if Host depends on it.
+func (t *trip) request(x *wire.Exchange, name string, r *forward.Request) {
 	o := &t.h.o
 	r.Proto, r.Via = "http", o.Via
 	if t.secure {
 		r.Proto = "https"
 	}
+	r.Prefix = view.Bytes(o.StripPrefix)
 	r.XForwarded, r.RealIP, r.Forwarded = !o.NoXForwarded, !o.NoXForwarded, o.Forwarded
 	peer, trusted := x.PeerIP(), false
 	if peer == "" || len(o.trusted) > 0 {
@@ -160,7 +180,7 @@ func (t *trip) request(x *wire.Exchange, r *forward.Request) {
 	switch o.Host {
 	case "":
 	case hostUpstream:
-		r.Host = view.Bytes(hostField(t.pick.name, false))
+		r.Host = view.Bytes(hostField(name, t.u.o.TLS != nil))
 	default:
 		r.Host = view.Bytes(o.Host)
 	}
@@ -237,49 +257,69 @@ func cookieOf(x *wire.Exchange, name string) string {
 }
 
 // Failed implements outbound.Route.
-func (t *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
+func (t *trip) Failed(a *retry.Attempt, idle int64, err error) (next *outbound.Server, fresh bool) {
 	p := t.pick
-	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
-	e := t.error(t.u, p, a.Reason, nil, t.method)
-	e.tried(a, time.Duration(idle))
-	if pick != nil && pick.link.out == nil { // an upstream's servers are alike, so there is none
-		pick.abandon()
-		pick, obstacle = nil, retry.NoOther.String()
-	}
-	if pick != nil {
-		t.h.o.logRetry(context.Background(), e, a.Blames())
-		t.pick = pick
-		t.try()
-		return pick.link.out, fresh
+	next, fresh, e := t.again(a, idle, err)
+	if next != nil {
+		return next, fresh
 	}
 	p.release()
-	e.NotRetried = obstacle
 	t.result = e
 	t.h.o.log(context.Background(), e)
 	return nil, false
 }
 
+// again begins another try after a, or returns why there is none.
+func (t *trip) again(
+	a *retry.Attempt, idle int64, err error,
+) (next *outbound.Server, fresh bool, e *Error) {
+	p := t.pick
+	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
+	e = t.error(t.u, p, a.Reason, err, t.method)
+	e.tried(a, time.Duration(idle))
+	if pick != nil && pick.offLoops() { // an upstream's servers are alike, so there is none
+		pick.abandon()
+		pick, obstacle = nil, retry.NoOther.String()
+	}
+	if pick == nil {
+		e.NotRetried = obstacle
+		return nil, false, e
+	}
+	t.h.o.logRetry(context.Background(), e, a.Blames())
+	t.pick = pick
+	t.try()
+	return pick.link.out, fresh, nil
+}
+
 // Answered implements outbound.Route.
-func (t *trip) Answered(status int, minor uint8) (add []byte) {
-	t.served = true
+func (t *trip) Answered(status int, minor uint8, reused bool) (add []byte, next *outbound.Server) {
 	p := t.pick
 	if old := minor == 0; p.link.old.Load() != old {
 		p.link.old.Store(old)
 	}
-	at := now()
-	p.entry.done(p.ticket, reason.Of(status))
+	at, code := now(), reason.Of(status)
 	p.entry.bal.Observe(at-t.sent, at)
 	t.first = at - t.sent
+	if code == reason.None || !t.u.policy.Statuses {
+		p.entry.done(p.ticket, code)
+	} else {
+		a := &retry.Attempt{Reason: code, Progress: retry.Received, Reused: reused}
+		if next, _, _ = t.again(a, 0, nil); next != nil {
+			return nil, next
+		}
+	}
+	t.served = true
 	if t.cookie != "" {
 		add = http1.AppendField(nil, "Set-Cookie", sessionCookie(t.u.o.Balance.Cookie, t.cookie, t.secure).String())
 	}
-	return add
+	return add, nil
 }
 
 // Done implements outbound.Route.
 func (t *trip) Done(why reason.Code) {
 	p := t.pick
 	switch {
+	case p == nil:
 	case !t.served:
 		p.entry.ref.Abandon(p.ticket)
 	case why.Blames():
@@ -287,14 +327,19 @@ func (t *trip) Done(why reason.Code) {
 	}
 	if why != reason.None {
 		e := t.error(t.u, p, why, nil, t.method)
-		e.Sent, e.Truncated = true, t.served
+		e.Sent, e.Truncated = p != nil, t.served
 		if why != reason.ClientGone {
 			e.NotRetried = retry.Begun.String()
 		}
 		t.result = e
 		t.h.o.log(context.Background(), e)
 	}
-	p.release()
+	if p != nil {
+		p.release()
+	}
+	if t.turn != nil {
+		t.turn.end()
+	}
 	t.finish()
 }
 

@@ -196,7 +196,7 @@ func (p *Pool) acquire(u *Upstream, addr, host string) (*entry, *link) {
 			l.h2 = newH2(l, &u.o)
 		}
 		if remote, err := sys.NewRemote(origin.Address(addr)); err == nil && u.onLoops() {
-			l.out = outbound.NewServer(remote, l.limit)
+			l.out = outbound.NewServer(remote, config, l.limit)
 		}
 		e.links[k] = l
 	}

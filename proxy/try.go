@@ -107,10 +107,10 @@ func (f *forwarding) tooOld(p *pick) *attempt {
 // response1 returns the response of an exchange.
 func (f *forwarding) response1(x *origin.Exchange, sent forward.Sent) (*http.Response, error) {
 	r, h := &x.Response, http.Header{}
-	o := forward.Response{Minor: 1, Trailers: sent.Trailers || f.r.ProtoMajor >= 2}
-	err := o.Fields(x.Head, r, http1.FramingChunked, func(field *http1.Field) {
+	o := forward.Response{Minor: 1, Trailers: sent.Trailers || f.r.ProtoMajor >= 2, Outer: f.h.o.outer(f.r.Host)}
+	err := o.Fields(x.Head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 		key := http1.CanonicalName(field.Name.Bytes(x.Head), field.ID)
-		h[key] = append(h[key], string(field.Value.Bytes(x.Head)))
+		h[key] = append(h[key], string(value))
 	})
 	if err != nil {
 		return nil, err
@@ -211,6 +211,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 			delete(res.Header, name)
 		}
 	}
+	f.unstrip(res.Header)
 	res.Header.Add("Via", "2 "+f.h.o.Via)
 	res.Body = &body2{ReadCloser: res.Body, ctx: ctx, cancel: cancel, stall: f.u.o.StallTimeout, end: func() {
 		end()

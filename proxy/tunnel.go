@@ -120,13 +120,14 @@ func (f *forwarding) ownFields() (lines []byte) {
 // tunnel2 is tunnel for a stream of HTTP/2 (RFC 8441).
 func (f *forwarding) tunnel2(p *pick, x *origin.Exchange) {
 	h := f.w.Header()
-	(&forward.Response{Minor: 1}).Fields(x.Head, &x.Response, http1.FramingNone, func(field *http1.Field) {
+	o := forward.Response{Minor: 1}
+	o.Fields(x.Head, &x.Response, http1.FramingNone, func(field *http1.Field, value []byte) {
 		// RFC 8441 section 5: the key belongs to the handshake of HTTP/1.1.
 		if field.ID == http1.FieldUpgrade || field.ID == http1.FieldSecWebSocketAccept {
 			return
 		}
 		key := http1.CanonicalName(field.Name.Bytes(x.Head), field.ID)
-		h[key] = append(h[key], string(field.Value.Bytes(x.Head)))
+		h[key] = append(h[key], string(value))
 	})
 	f.setCookie(h)
 	server, received, ok := x.Tunnel()

@@ -305,6 +305,7 @@ func (u *Upstream) Close() error {
 	u.current.Store(&generation{set: set, failed: reason.NoServer})
 	u.mu.Unlock()
 	u.once.Do(func() { close(u.ready) })
+	u.waiting.signal() // each that leaves the queue wakes the next one
 	if old != nil {
 		old.release(u.pool)
 	}

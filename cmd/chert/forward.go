@@ -103,7 +103,7 @@ var leaveErrors = middleware.OwnErrors(http.HandlerFunc(func(http.ResponseWriter
 
 // handler makes the action of a site or a route. reports is that of forwarder.
 func (u *upstreams) handler(p *config.Proxy, reports bool) (direct.Handler, error) {
-	otherwise, err := u.to(p, p.Upstream, reports, true)
+	h, err := u.shares(p, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -112,15 +112,14 @@ func (u *upstreams) handler(p *config.Proxy, reports bool) (direct.Handler, erro
 		if s.When == nil {
 			continue
 		}
-		h, err := u.to(p, s.Upstream, reports, false)
+		to, err := u.to(p, s.Upstream, reports)
 		if err != nil {
 			return nil, err
 		}
-		choices = append(choices, middleware.Choice{When: *s.When, Handler: h})
+		choices = append(choices, middleware.Choice{When: *s.When, Handler: to})
 	}
-	h := http.Handler(otherwise)
 	if len(choices) > 0 {
-		if h, err = middleware.Choose(otherwise, choices...); err != nil {
+		if h, err = middleware.Choose(h, choices...); err != nil {
 			return nil, err
 		}
 	}
@@ -133,17 +132,14 @@ func (u *upstreams) handler(p *config.Proxy, reports bool) (direct.Handler, erro
 	return onOrdinary{h}, nil
 }
 
-// to makes a forwarder to an upstream or, with split, to those of the percentages of p.
-func (u *upstreams) to(p *config.Proxy, c *config.Upstream, reports, split bool) (*forwarder, error) {
+// to makes a forwarder to an upstream.
+func (u *upstreams) to(p *config.Proxy, c *config.Upstream, reports bool) (*forwarder, error) {
 	o := proxy.Options{Upstream: u.by[c], Forwarded: p.Forwarded, Host: p.Host, StripPrefix: p.Strip, Logger: u.errs,
 		Trusted: u.trusted.Prefixes, TrustLocal: u.trusted.Unix}
 	if edit, err := editor(p); err != nil {
 		return nil, err
 	} else if edit != nil {
 		o.Rewrite = edit
-	}
-	if split {
-		o.Choose = u.percentages(p)
 	}
 	h, err := proxy.New(&o)
 	return &forwarder{h, reports}, err
@@ -174,50 +170,84 @@ func editor(p *config.Proxy) (func(*proxy.Request), error) {
 	}, nil
 }
 
-// percentages returns what chooses by the percentages of p, nil if it has none. The part that a
-// client belongs to depends on its address alone, so it stays in it, and a percentage that grows
-// keeps those that it had.
-func (u *upstreams) percentages(p *config.Proxy) func(*http.Request) *proxy.Upstream {
-	type part struct {
-		below uint64
-		to    *proxy.Upstream
-	}
-	var all []part
-	below := uint64(0)
-	for _, s := range p.Split {
-		if s.Percent > 0 {
-			below += uint64(s.Percent)
-			all = append(all, part{below, u.by[s.Upstream]})
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return func(r *http.Request) *proxy.Upstream {
-		n := pointOf(clientHost(r.RemoteAddr))
-		for _, one := range all {
-			if n < one.below {
-				return one.to
-			}
-		}
-		return nil
-	}
+// shares passes requests to the forwarders of percentages of the clients. The part that a client
+// belongs to depends on its address alone, so it stays in it, and a percentage that grows keeps those
+// that it had. It is immutable.
+type shares struct {
+	parts []share
+	rest  *forwarder
 }
 
-// pointOf returns a number below 100 for a client: an IPv4 address, or a /64 of IPv6. Without an
-// address it is a random one.
-func pointOf(client string) uint64 {
+type share struct {
+	below uint64
+	to    *forwarder
+}
+
+// shares makes the forwarder to the upstream of p, or the shares of its percentages.
+func (u *upstreams) shares(p *config.Proxy, reports bool) (http.Handler, error) {
+	rest, err := u.to(p, p.Upstream, reports)
+	if err != nil {
+		return nil, err
+	}
+	s := &shares{rest: rest}
+	below := uint64(0)
+	for _, part := range p.Split {
+		if part.Percent <= 0 {
+			continue
+		}
+		to, err := u.to(p, part.Upstream, reports)
+		if err != nil {
+			return nil, err
+		}
+		below += uint64(part.Percent)
+		s.parts = append(s.parts, share{below, to})
+	}
+	if len(s.parts) == 0 {
+		return rest, nil
+	}
+	return s, nil
+}
+
+// at returns the forwarder of a number below 100.
+func (s *shares) at(n uint64) *forwarder {
+	for _, one := range s.parts {
+		if n < one.below {
+			return one.to
+		}
+	}
+	return s.rest
+}
+
+// ServeDirect implements direct.Handler.
+func (s *shares) ServeDirect(x *direct.Exchange) bool {
+	n, ok := pointOf(clientHost(x.RemoteAddr()))
+	return ok && s.at(n).ServeDirect(x)
+}
+
+// ServeHTTP implements http.Handler. A client without an address has a random part each time, which only
+// this takes: a forwarder that leaves a request to ServeHTTP would have it drawn again.
+func (s *shares) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n, ok := pointOf(clientHost(r.RemoteAddr))
+	if !ok {
+		n = rand.Uint64N(100)
+	}
+	s.at(n).ServeHTTP(w, r)
+}
+
+// pointOf returns a number below 100 for a client: an IPv4 address, or a /64 of IPv6. It reports false
+// without an address.
+func pointOf(client string) (n uint64, ok bool) {
 	a, err := netip.ParseAddr(client)
 	if err != nil {
-		return rand.Uint64N(100)
+		return 0, false
 	}
 	b := peer.Network(a).As16()
 	h := fnv.New64a()
 	h.Write(b[:])
-	n := h.Sum64()
+	n = h.Sum64()
 	n ^= n >> 33 // the low bits of FNV depend on few of the input's
 	n *= 0xff51afd7ed558ccd
-	return (n ^ n>>33) % 100
+	return (n ^ n>>33) % 100, true
 }
 
 // forward returns an action that tells what would be forwarded.

@@ -282,7 +282,7 @@ func (c *Conn) fill() (mine bool) {
 			switch {
 			case err == errWouldBlock:
 				continue
-			case c.layer != nil && c.layer.eof != nil:
+			case c.layer != nil && c.layer.eof != nil && !dialled(c.session):
 				// The error is not the socket's: what is queued may still reach
 				// the peer, and so may the layer's report of the error.
 				c.act(Close)

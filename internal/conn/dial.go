@@ -28,8 +28,15 @@ type Dialled interface {
 	Session
 	// Connected is called once on the loop, before any other method but Expired and Closed:
 	// the socket is connected, or e says why it is not. Then the connection is closed, whatever
-	// is returned.
+	// is returned. With Elsewhere a goroutine has the connection until it switches back: meanwhile
+	// only Abort may be called.
 	Connected(e sys.Errno) Next
+}
+
+// dialled reports whether s waits for a response, and is to be told at once that none will come.
+func dialled(s Session) bool {
+	_, ok := s.(Dialled)
+	return ok
 }
 
 // Dial begins to connect, on l's goroutine. o is part of the Session's own allocation. deadline is
@@ -83,10 +90,25 @@ func (c *Conn) connected() (mine bool) {
 		return true
 	}
 	c.phase = reading
-	if c.act(s.Connected(0)) {
-		return c.fill()
+	if goOn, mine := c.follow(s.Connected(0)); !goOn {
+		return mine
 	}
-	return true
+	return c.fill()
+}
+
+// Abort ends the connection, whoever has it. Only its loop may call it.
+func (o *Out) Abort() { o.kill() }
+
+// Unread reports whether the layer has a part of a record, of which the peer has sent no more yet.
+func (o *Out) Unread() bool { return o.layer != nil && o.layer.raw != nil }
+
+// LayerError returns what the layer has found at the end of the peer's side, or nil: io.EOF for an
+// orderly end, io.ErrUnexpectedEOF for one that anyone on the path may have made.
+func (o *Out) LayerError() error {
+	if o.layer == nil {
+		return nil
+	}
+	return o.layer.eof
 }
 
 // Act does what next says, as after a method of the Session, which is not running. Only the loop

@@ -16,6 +16,9 @@ type Response struct {
 	Trailers bool
 
 	Via string // this server's pseudonym, a token; empty: no Via is sent
+	// Outer, if not nil, changes what a final response says of its server's paths, in Location,
+	// Content-Location and the Path of cookies.
+	Outer *Outer
 	// Date is sent if the response has none.
 	Date []byte
 	// Add has further field lines, each with its CRLF, as http1.AppendField makes them.
@@ -80,17 +83,20 @@ func (m *response) offers() bool {
 	return m.r.Upgrade && (m.r.Framing == http1.FramingTunnel || m.r.Status == 426)
 }
 
-// Fields calls f for each field of r that is passed on, in order, for callers that have
-// their own way to frame a response. framing is the one that the client gets. Content-Length
-// is not among the fields, since it is made anew. err is an *http1.Error, before any call.
-func (o *Response) Fields(head []byte, r *http1.Response, framing http1.Framing, f func(*http1.Field)) error {
+// Fields calls f for each field of r that is passed on, in order, with the value that is, for callers
+// that have their own way to frame a response. framing is the one that the client gets.
+// Content-Length is not among the fields, since it is made anew. err is an *http1.Error, before any
+// call.
+func (o *Response) Fields(
+	head []byte, r *http1.Response, framing http1.Framing, f func(field *http1.Field, value []byte),
+) error {
 	m := response{Response: o, head: head, r: r, framing: framing}
 	if _, ok := m.opts.read(head, r.Fields); !ok {
 		return errManyOptionsBack
 	}
 	for i := range r.Fields {
 		if m.passes(&r.Fields[i]) {
-			f(&r.Fields[i])
+			f(&r.Fields[i], m.value(&r.Fields[i]))
 		}
 	}
 	return nil
@@ -115,7 +121,8 @@ func (m *response) received(dst []byte) []byte {
 	for i := range m.r.Fields {
 		f := &m.r.Fields[i]
 		if m.passes(f) {
-			dst = appendField(dst, m.head, f)
+			dst = append(append(dst, f.Name.Bytes(m.head)...), ": "...)
+			dst = append(append(dst, m.value(f)...), "\r\n"...)
 			date = date || f.ID == http1.FieldDate
 		}
 	}

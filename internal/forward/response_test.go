@@ -76,6 +76,10 @@ func TestAppendResponse(t *testing.T) {
 		{ok + "Date: then\r\nConnection: date\r\nContent-Length: 0\r\n", http1.Expected{}, date, "HTTP/1.1 200 OK|Date: now|Content-Length: 0", length, "the upstream's was removed"},
 		{"HTTP/1.0 200 OK\r\nVia: 1.1 a\r\nContent-Length: 0\r\n", http1.Expected{}, Response{Minor: 1, Via: "chert", Add: []byte("A: b\r\n")},
 			"HTTP/1.1 200 OK|Via: 1.1 a|Content-Length: 0|Via: 1.0 chert|A: b", length, "Via has the version that was received"},
+		{ok + "Location: /a\r\nContent-Location: //h?b\r\nSet-Cookie: c=d; Path=/\r\nContent-Length: 0\r\n", http1.Expected{},
+			Response{Minor: 1, Outer: &Outer{"/p", "h"}}, "HTTP/1.1 200 OK|Location: /p/a|Content-Location: //h/p?b|Set-Cookie: c=d; Path=/p|Content-Length: 0", length, "below a prefix"},
+		{"HTTP/1.1 103 Early Hints\r\nLocation: /a\r\n", http1.Expected{}, Response{Minor: 1, Outer: &Outer{"/p", "h"}},
+			"HTTP/1.1 103 Early Hints|Location: /a", none, "not in interim ones"},
 		{ok + "Connection: x-a\r\nX-A: evil\r\nContent-Length: 0\r\n", http1.Expected{}, Response{Minor: 1, Add: []byte("X-A: me\r\n")}, "HTTP/1.1 200 OK|Content-Length: 0|X-A: me", length, "removed, then added"},
 	} {
 		got, framing, err := sendBack(t, c.in+"\r\n", c.req, c.o)

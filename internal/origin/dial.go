@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -33,6 +34,11 @@ type Dialer struct {
 
 // Socket connects and makes the handshake. If ctx is done, the client is gone.
 func (d *Dialer) Socket(ctx context.Context) (net.Conn, *Failure) {
+	return d.socket(ctx, func(nc net.Conn) net.Conn { return nc })
+}
+
+// socket is Socket with below as what TLS reads from.
+func (d *Dialer) socket(ctx context.Context, below func(net.Conn) net.Conn) (net.Conn, *Failure) {
 	limited, cancel := ctx, func() {}
 	if d.Timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, d.Timeout)
@@ -47,10 +53,10 @@ func (d *Dialer) Socket(ctx context.Context) (net.Conn, *Failure) {
 	if d.TLS == nil {
 		return nc, nil
 	}
-	secure := tls.Client(nc, d.TLS)
+	secure := tls.Client(below(nc), d.TLS)
 	if err := secure.HandshakeContext(limited); err != nil {
 		nc.Close()
-		return nil, failed(ctx, tlsReason(err), err)
+		return nil, failed(ctx, TLSReason(err), err)
 	}
 	return secure, nil
 }
@@ -62,9 +68,25 @@ func failed(ctx context.Context, code reason.Code, err error) *Failure {
 	return &Failure{Reason: code, Err: err}
 }
 
+// unended is a socket below TLS whose end is an error. crypto/tls takes one between two records for an
+// orderly end, and a body that ends with its connection for whole, though anyone on the path can make
+// it (RFC 9112 section 9.8).
+type unended struct{ net.Conn }
+
+var errUnended = errors.New("origin: the connection ended without a close_notify")
+
+// Read implements net.Conn.
+func (u unended) Read(p []byte) (int, error) {
+	n, err := u.Conn.Read(p)
+	if err == io.EOF {
+		err = errUnended
+	}
+	return n, err
+}
+
 // Dial is Socket for an HTTP/1 connection.
 func (d *Dialer) Dial(ctx context.Context) (*Conn, *Failure) {
-	nc, f := d.Socket(ctx)
+	nc, f := d.socket(ctx, func(nc net.Conn) net.Conn { return unended{nc} })
 	if f != nil {
 		return nil, f
 	}
@@ -92,6 +114,9 @@ func NewConn(nc net.Conn) *Conn {
 	socket := nc
 	if t, ok := nc.(*tls.Conn); ok {
 		socket = t.NetConn()
+	}
+	if u, ok := socket.(unended); ok {
+		socket = u.Conn
 	}
 	if s, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = s.SyscallConn()

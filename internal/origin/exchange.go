@@ -122,7 +122,7 @@ func (x *Exchange) start() *Failure {
 	// TLS does not say how much of a record was sent.
 	x.sent = n > 0 || err != nil && isTLS(c.nc)
 	if err != nil {
-		code := endReason(err, reason.SendTimeout)
+		code := EndReason(err, reason.SendTimeout)
 		if !x.sent || code == reason.SendTimeout {
 			return &Failure{Reason: code, Err: err}
 		}
@@ -156,7 +156,7 @@ func (x *Exchange) head() *Failure {
 			return &Failure{Reason: Malformed(err), Err: err}
 		case n == 0:
 			if err := c.fill(); err != nil {
-				return &Failure{Reason: endReason(err, reason.ResponseTimeout), Err: err}
+				return &Failure{Reason: EndReason(err, reason.ResponseTimeout), Err: err}
 			}
 			x.received = true
 			continue
@@ -268,7 +268,7 @@ func (x *Exchange) closed(err error) error {
 	if err != io.EOF {
 		// Only an orderly end may end a body: not a reset, and with TLS not a FIN without a
 		// close_notify, which anyone on the path can send (RFC 9112 section 9.8).
-		code := endReason(err, reason.StallTimeout)
+		code := EndReason(err, reason.StallTimeout)
 		if code != reason.StallTimeout {
 			code = reason.Truncated
 		}

@@ -52,8 +52,8 @@ func DialReason(err error) reason.Code {
 	return reason.DialFailed
 }
 
-// tlsReason returns the code of an error of a handshake.
-func tlsReason(err error) reason.Code {
+// TLSReason returns the code of an error of a handshake.
+func TLSReason(err error) reason.Code {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case isTimeout(err):
@@ -72,9 +72,9 @@ func isAlert(err error) bool {
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// endReason returns the code of an error of Read or Write before the head of a response is
+// EndReason returns the code of an error of Read or Write before the head of a response is
 // whole. late is that of a time limit.
-func endReason(err error, late reason.Code) reason.Code {
+func EndReason(err error, late reason.Code) reason.Code {
 	switch {
 	case isTimeout(err):
 		return late

@@ -111,7 +111,7 @@ var crlf, lastChunk = []byte("\r\n"), []byte("0\r\n")
 func (x *Exchange) write(v net.Buffers) (reason.Code, error) {
 	x.c.writeWithin(x.q.StallTimeout)
 	if _, err := v.WriteTo(x.c.nc); err != nil {
-		return endReason(err, reason.SendTimeout), err
+		return EndReason(err, reason.SendTimeout), err
 	}
 	return 0, nil
 }

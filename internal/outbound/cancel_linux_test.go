@@ -37,10 +37,11 @@ func (c *leaving) Flush() (bool, error)                           { c.call("flus
 func (c *leaving) End([]byte, []http1.Field)                      {}
 func (c *leaving) Fail(reason.Code)                               {}
 
-func (c *leaving) Failed(*retry.Attempt, int64) (*Server, bool) { return nil, false }
-func (c *leaving) Answered(int, uint8) []byte                   { return nil }
-func (c *leaving) Done(why reason.Code)                         { c.done <- why }
-func (c *leaving) Instead() *direct.Response                    { return nil }
+func (c *leaving) Wait(*Exchange) (*Server, bool)                      { return nil, false }
+func (c *leaving) Failed(*retry.Attempt, int64, error) (*Server, bool) { return nil, false }
+func (c *leaving) Answered(int, uint8, bool) ([]byte, *Server)         { return nil, nil }
+func (c *leaving) Done(why reason.Code)                                { c.done <- why }
+func (c *leaving) Instead() *direct.Response                           { return nil }
 
 // TestCancelInside: a client may end the exchange while it is called with a part of the response. The
 // connection to the server ends once, by its own Data.
@@ -82,7 +83,7 @@ func TestCancelInside(t *testing.T) {
 			c := &leaving{at: at, done: make(chan reason.Code, 2)}
 			l.Do(func() {
 				p := NewPlan()
-				p.Route, p.Server, p.Terms = c, NewServer(remote, retry.NewIdleLimit(0)), NewTerms(&Terms{})
+				p.Route, p.Server, p.Terms = c, NewServer(remote, nil, retry.NewIdleLimit(0)), NewTerms(&Terms{})
 				p.Out = buf.Get(64)
 				p.Out.B = append(p.Out.B, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"...)
 				c.x.Begin(l, p, c)

@@ -9,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tlsio"
 )
 
 // A Conn is a connection to a Server, and the Session on it.
@@ -19,13 +20,16 @@ type Conn struct {
 	x      *Exchange // nil while it is idle, or about to end
 	body   http1.Body
 	parsed http1.Progress
-	since  int64 // when it became idle, of sys.Nanotime
-	idle   bool  // it is in a pool
-	up     bool  // it is connected
-	reused bool  // the request is not its first
-	got    bool  // a byte of the response has come
-	inBody bool  // the head of the final response has come
-	inData bool  // Data is running, whose caller does what it returns
+	// shaking is the handshake, nil without TLS and when its end has been seen. Meanwhile a goroutine
+	// may have out.
+	shaking *tlsio.Connect
+	since   int64 // when it became idle, of sys.Nanotime; before, by when it must be up, 0 for any time
+	idle    bool  // it is in a pool
+	up      bool  // it is connected, TLS and all
+	reused  bool  // the request is not its first
+	got     bool  // a byte of the response has come
+	inBody  bool  // the head of the final response has come
+	inData  bool  // Data is running, whose caller does what it returns
 }
 
 var _ conn.Dialled = (*Conn)(nil)
@@ -55,16 +59,40 @@ func (c *Conn) write() error {
 
 // Connected implements conn.Dialled.
 func (c *Conn) Connected(e sys.Errno) conn.Next {
-	if e != 0 {
-		c.fail(origin.DialReason(e))
+	switch {
+	case e != 0:
+		c.fail(origin.DialReason(e), nil)
+		return conn.Close
+	case c.x == nil:
+		return conn.Close
+	case c.server.tls != nil:
+		c.shaking = &tlsio.Connect{Link: &c.out, TLS: c.server.tls, By: c.since, Upper: c}
+		c.out.SetDeadline(0)
+		c.out.Switch(c.shaking)
+		return conn.Elsewhere
+	}
+	return c.begun()
+}
+
+// shaken is Data when the handshake has ended.
+func (c *Conn) shaken() conn.Next {
+	err := c.shaking.Err
+	c.shaking = nil
+	switch {
+	case c.x == nil:
+		return conn.Close
+	case err != nil:
+		c.fail(origin.TLSReason(err), err)
 		return conn.Close
 	}
+	return c.begun()
+}
+
+// begun sends the request on a new connection.
+func (c *Conn) begun() conn.Next {
 	c.up = true
-	if c.x == nil {
-		return conn.Close
-	}
 	if err := c.write(); err != nil {
-		c.fail(reason.Reset)
+		c.fail(reason.Reset, nil)
 		return conn.Reset
 	}
 	return conn.More
@@ -73,7 +101,10 @@ func (c *Conn) Connected(e sys.Errno) conn.Next {
 // Data implements conn.Session. What it calls of the client may end the client's connection, and with
 // it the exchange: Cancel leaves the end of this connection to Data then.
 func (c *Conn) Data(eof bool) conn.Next {
-	if c.x == nil {
+	switch {
+	case c.shaking != nil:
+		return c.shaken()
+	case c.x == nil:
 		return c.unasked(eof)
 	}
 	c.inData = true
@@ -90,14 +121,14 @@ func (c *Conn) data(eof bool) conn.Next {
 		n, err := res.Parse(b, &c.x.want, &c.parsed, &c.terms.Head)
 		switch {
 		case err != nil:
-			c.fail(origin.Malformed(err))
+			c.fail(origin.Malformed(err), nil)
 			return conn.Reset
 		case n > 0:
 			if err := c.head(b[:n], res); err != nil || c.x == nil {
 				return c.clientGone()
 			}
 		case eof:
-			c.fail(reason.Closed)
+			c.fail(reason.Closed, nil)
 			return conn.Close
 		default:
 			return c.flush()
@@ -123,18 +154,24 @@ func (c *Conn) unasked(eof bool) conn.Next {
 	return conn.Reset
 }
 
-// head passes on the head of a response.
+// head passes on the head of a response. If the request is sent to another server instead, c is left
+// without an exchange.
 func (c *Conn) head(b []byte, res *http1.Response) error {
 	x := c.x
 	var add []byte
 	if !res.Interim() {
-		c.inBody, c.body = true, res.Body()
-		x.answered = true
-		x.forget()
 		if res.IdleSeconds >= 0 {
 			c.server.age.Announced(time.Duration(res.IdleSeconds) * time.Second)
 		}
-		add = x.route.Answered(res.Status, res.Minor)
+		var next *Server
+		if add, next = x.route.Answered(res.Status, res.Minor, c.reused); next != nil {
+			c.x, x.conn = nil, nil
+			x.try(next, true)
+			return nil
+		}
+		c.inBody, c.body = true, res.Body()
+		x.answered = true
+		x.forget()
 	}
 	var err error
 	if res.Status != 100 { // the request had no Expect
@@ -153,7 +190,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 			all := localOf(x.loop)
 			n, fields, err := c.body.Trailer(b, all.tail, &c.parsed, &c.terms.Head)
 			if err != nil {
-				c.fail(reason.BadFraming)
+				c.fail(reason.BadFraming, nil)
 				return conn.Reset
 			}
 			if n > 0 {
@@ -168,7 +205,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 				}
 			}
 			if err != nil {
-				c.fail(reason.BadFraming)
+				c.fail(reason.BadFraming, nil)
 				return conn.Reset
 			}
 			if c.out.Discard(used); used > 0 {
@@ -180,7 +217,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 			return c.flush()
 		}
 		if c.body.Closed() != nil {
-			c.fail(reason.Truncated)
+			c.fail(reason.Truncated, nil)
 			return conn.Close
 		}
 	}
@@ -204,7 +241,7 @@ func (c *Conn) flush() conn.Next {
 func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
 	x := c.x
 	c.x, x.conn = nil, nil
-	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Out().Blocked()
+	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Out().Blocked() && !c.out.Unread()
 	x.end(reason.None)
 	x.client.End(tail, fields)
 	c.out.Discard(len(tail))
@@ -220,8 +257,8 @@ func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
 	return conn.More
 }
 
-// fail lets go of the exchange, whose try has failed.
-func (c *Conn) fail(why reason.Code) {
+// fail lets go of the exchange, whose try has failed. err may be nil.
+func (c *Conn) fail(why reason.Code, err error) {
 	x := c.x
 	if x == nil {
 		return
@@ -243,7 +280,7 @@ func (c *Conn) fail(why reason.Code) {
 			c.server.age.Closed(now, idle)
 		}
 	}
-	x.failed(a, idle)
+	x.failed(a, idle, err)
 }
 
 // clientGone lets go of the exchange, whose client has gone, unless Cancel has.
@@ -263,25 +300,34 @@ func (c *Conn) Expired() conn.Next {
 		c.idle = false
 		return conn.Close
 	case !c.up:
-		c.fail(reason.DialTimeout)
+		c.fail(reason.DialTimeout, nil)
 	case c.inBody:
-		c.fail(reason.StallTimeout)
+		c.fail(reason.StallTimeout, nil)
 	default:
-		c.fail(reason.ResponseTimeout)
+		c.fail(reason.ResponseTimeout, nil)
 	}
 	return conn.Reset
 }
 
 // Closed implements conn.Session.
 func (c *Conn) Closed(bool) {
+	err := c.out.LayerError()
 	if c.idle {
 		localOf(c.out.Loop()).drop(c)
-		c.idle = false
+		if c.idle = false; err != nil {
+			now := c.out.Loop().Now()
+			c.server.age.Closed(now, now-c.since)
+		}
 	}
-	if c.inBody {
-		c.fail(reason.Truncated)
-	} else {
-		c.fail(reason.Reset)
+	switch {
+	case c.shaking != nil:
+		c.fail(origin.TLSReason(c.shaking.Err), c.shaking.Err)
+	case c.inBody:
+		c.fail(reason.Truncated, err)
+	case err != nil:
+		c.fail(origin.EndReason(err, reason.Closed), err)
+	default:
+		c.fail(reason.Reset, nil)
 	}
 }
 

@@ -15,6 +15,9 @@ package outbound
 //	        Response, Body           Data of the
 //	        End, Fail                session
 //
+// A TLS handshake has a goroutine (tlsio.Connect), which owns the Conn's out meanwhile; the Conn itself
+// stays the loop's.
+//
 // No user code that may wait runs in between: what middleware changes of a response must not block,
 // as wire.Exchange.Later says. So nothing here is locked, but for what a Server counts. A
 // request that waits for its response costs an Exchange, a Conn, and what may have to be sent

@@ -18,15 +18,16 @@ import (
 // pooled: the server ends it by Begin or Drop, after which it must not be used.
 type Plan struct {
 	Route  Route
-	Server *Server // the first to try
+	Server *Server // the first to try; nil: Route.Wait returns it
 	Terms  *Terms
 	// Request edits the head. Its slices must stay valid until Begin.
 	Request forward.Request
 	// Again: the request may be sent again although a server may have received it, if no byte
 	// of a response has come.
 	Again bool
-	// Via is that of responses.
-	Via string
+	// Via and Outer are those of responses; see forward.Response.
+	Via   string
+	Outer *forward.Outer
 
 	// Out and Sent are the server's: what is to be sent, and what that means for the response.
 	Out  *buf.Buf
@@ -53,16 +54,21 @@ func (p *Plan) Drop() {
 }
 
 // A Route stands for the servers that a request may go to. Its methods must not block; the
-// loop's driver calls them. Of each try there is one call, of Failed, or of Answered and then Done;
-// but when the client is gone Done comes at any time, and last.
+// loop's driver calls them. Of each try there is one call, of Failed or of Answered, and Done follows
+// the last Answered; but when the client is gone Done comes at any time, and last.
 type Route interface {
+	// Wait is called first of all if there is no server yet. If the request has to wait, x.Start
+	// follows; otherwise now is the server, or nil if there is none: then Instead responds.
+	Wait(x *Exchange) (now *Server, waits bool)
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
 	// there is none: then Instead responds. idle is for how long the connection of the try had
-	// been idle. fresh: the next one must have a new connection.
-	Failed(a *retry.Attempt, idle int64) (next *Server, fresh bool)
-	// Answered is called when the head of the final response has come, of HTTP/1.minor, and
-	// returns field lines to add to it, each with its CRLF.
-	Answered(status int, minor uint8) (add []byte)
+	// been idle, and err may say more. fresh: the next one must have a new connection.
+	Failed(a *retry.Attempt, idle int64, err error) (next *Server, fresh bool)
+	// Answered is called when the head of the final response has come, of HTTP/1.minor; reused: the
+	// connection of the try had carried a request before. It returns field lines to add to it, each
+	// with its CRLF; or next, which gets the request on a new connection, while the response is
+	// dropped.
+	Answered(status int, minor uint8, reused bool) (add []byte, next *Server)
 	// Done is called when the response has ended: reason.None if it is whole.
 	Done(why reason.Code)
 	// Instead returns the response to a request that no server has answered.
@@ -105,15 +111,27 @@ type Exchange struct {
 func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
 	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again}
 	s := p.Server
-	p.free()
-	x.try(s, false)
+	if p.free(); s == nil {
+		var waits bool
+		if s, waits = x.route.Wait(x); waits {
+			return
+		}
+	}
+	x.Start(s)
 }
+
+// Start begins the first try, at s, of a request that has waited for it. With nil there is none.
+func (x *Exchange) Start(s *Server) { x.try(s, false) }
 
 // Head reports whether the response has no body because of the request's method.
 func (x *Exchange) Head() bool { return x.want.Head }
 
 // Route returns the plan's.
 func (x *Exchange) Route() Route { return x.route }
+
+// Do runs f on the exchange's loop, and reports false if that has ended. Safe for concurrent use, as long
+// as the Exchange is in use.
+func (x *Exchange) Do(f func()) bool { return x.loop.Do(f) }
 
 // try begins tries until one has begun.
 func (x *Exchange) try(s *Server, fresh bool) {
@@ -122,7 +140,7 @@ func (x *Exchange) try(s *Server, fresh bool) {
 		if a == nil {
 			return
 		}
-		s, fresh = x.route.Failed(a, idle)
+		s, fresh = x.route.Failed(a, idle, nil)
 	}
 	x.forget()
 	x.client.Fail(reason.None)
@@ -144,9 +162,9 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 		}
 	}
 	s.Dials.Add(1)
-	c := &Conn{server: s}
+	c := &Conn{server: s, since: after(now, x.terms.Connect)}
 	c.begin(x)
-	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, after(now, x.terms.Connect)); e != 0 {
+	if e := c.out.Dial(x.loop, s.remote, c, &x.terms.shared, c.since); e != 0 {
 		x.conn = nil
 		return &retry.Attempt{Reason: origin.DialReason(e)}, 0
 	}
@@ -154,13 +172,13 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 }
 
 // failed is called when a try has failed that had begun; its Conn has been let go.
-func (x *Exchange) failed(a *retry.Attempt, idle int64) {
+func (x *Exchange) failed(a *retry.Attempt, idle int64, err error) {
 	if x.answered {
 		x.end(a.Reason)
 		x.client.Fail(a.Reason)
 		return
 	}
-	x.try(x.route.Failed(a, idle))
+	x.try(x.route.Failed(a, idle, err))
 }
 
 // end is called when the exchange is over whose response had begun, or whose client is gone.
@@ -180,7 +198,10 @@ func (x *Exchange) forget() {
 func (x *Exchange) Cancel() {
 	if c := x.conn; c != nil {
 		x.conn, c.x = nil, nil
-		if !c.inData {
+		switch {
+		case c.shaking != nil:
+			c.out.Abort()
+		case !c.inData:
 			c.out.Act(conn.Reset)
 		}
 	}

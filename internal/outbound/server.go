@@ -1,6 +1,8 @@
 package outbound
 
 import (
+	"crypto/tls"
+	"reflect"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -36,6 +38,7 @@ func NewTerms(t *Terms) *Terms {
 // for concurrent use.
 type Server struct {
 	remote *sys.Remote
+	tls    *tls.Config // nil: none
 	// age learns how long connections may be idle. It is shared with whatever else connects to
 	// the server.
 	age *retry.IdleLimit
@@ -47,8 +50,19 @@ type Server struct {
 	Kept          atomic.Int64
 }
 
-// NewServer returns the Server at an address.
-func NewServer(to *sys.Remote, age *retry.IdleLimit) *Server { return &Server{remote: to, age: age} }
+// NewServer returns the Server at an address. secure is nil for one without TLS; otherwise it must have a
+// ServerName, and Quick must report true of it.
+func NewServer(to *sys.Remote, secure *tls.Config, age *retry.IdleLimit) *Server {
+	return &Server{remote: to, tls: secure, age: age}
+}
+
+// Quick reports whether connections by a configuration may be on loops: whether nothing of the program's
+// that may wait runs when the handshake is over. A server may renew that, and sends tickets.
+func Quick(secure *tls.Config) bool {
+	cache := secure.ClientSessionCache
+	return secure.Renegotiation == tls.RenegotiateNever &&
+		(cache == nil || reflect.TypeOf(cache) == reflect.TypeOf(tls.NewLRUClientSessionCache(1)))
+}
 
 // Close keeps no more connections. Those that are idle end by their time, and requests go on.
 func (s *Server) Close() { s.closed.Store(true) }

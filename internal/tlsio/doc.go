@@ -3,7 +3,7 @@
 package tlsio
 
 // It knows TLS records and crypto/tls; it must not know what is spoken inside.
-// The root imports it.
+// The root and outbound import it.
 //
 // # Handshake
 //
@@ -12,6 +12,9 @@ package tlsio
 // connection waits on its loop, without one, until the whole ClientHello is there
 // (hello.go), then for its turn (Bound), and only then are a goroutine and the
 // Link handed to tls.Conn.Handshake, which blocks (handshake.go).
+//
+// A connection that the server has opened (client.go) has a goroutine for its handshake from the
+// beginning, and does not wait for Bound: what it costs is what its request costs.
 //
 // # Afterwards
 //

@@ -17,8 +17,8 @@ var _ conn.Layer = (*layer)(nil)
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() conn.Layer {
 	w.mu.Lock()
-	w.mode, w.shake, w.lends = inMemory, nil, lends()
-	w.many = w.tc.ConnectionState().NegotiatedProtocol == "h2"
+	w.mode, w.fill, w.lends = inMemory, nil, lends()
+	w.many = w.many || w.tc.ConnectionState().NegotiatedProtocol == "h2"
 	w.mu.Unlock()
 	l := (*layer)(w)
 	giveUp(w.tc, 0)
@@ -73,7 +73,7 @@ func (l *layer) Open(dst, src []byte) (out []byte, n int, err error) {
 
 // First implements conn.Layer: a record, since after one that is malformed crypto/tls seals
 // nothing but an alert. HTTP/2 has many records at a time, and loses its connection by an
-// error anyway.
+// error anyway; to a client all that a server has sent is one response.
 func (l *layer) First(src []byte) int {
 	if l.many {
 		return 0

@@ -1,7 +1,9 @@
 package tlsio
 
 import (
+	"bufio"
 	"crypto/tls"
+	"encoding/binary"
 	"io"
 	"net"
 	"reflect"
@@ -169,4 +171,76 @@ func (r *recorder) take() []byte {
 	b := r.b
 	r.b = nil
 	return b
+}
+
+// The same of a client, whose server sends tickets: neither the tls.Conn nor the session that is kept
+// points into them.
+func TestNothingPointsIntoLentOfServer(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		listener := servertest.ListenTCP(t)
+		nc, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		b, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &recordReader{Conn: nc, r: bufio.NewReader(nc)}
+		w := new(wire)
+		w.over(a, nil)
+		cache := tls.NewLRUClientSessionCache(1)
+		w.tc = tls.Client(w, &tls.Config{InsecureSkipVerify: true, ServerName: "example.com", ClientSessionCache: cache, MaxVersion: version})
+		server := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
+		done := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(server, "hello") // after the handshake, and with TLS 1.3 after a ticket
+			b.Close()
+			done <- err
+		}()
+		if err := w.tc.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := io.ReadAll(a.r)
+		if err := servertest.Await(t, done, "the server"); err != nil {
+			t.Fatal(err)
+		}
+		l := w.asLayer()
+		if got, err := feed(t, l, raw, 1<<20); got != "hello" || err != nil {
+			t.Errorf("%s: got %q, %v", tls.VersionName(version), got, err)
+		}
+		if _, ok := cache.Get("example.com"); !ok {
+			t.Errorf("%s: no session was kept", tls.VersionName(version))
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		s := search{from: uintptr(unsafe.Pointer(&raw[0])), seen: make(map[visit]bool)}
+		s.to = s.from + uintptr(len(raw))
+		if s.look(reflect.ValueOf(cache), "cache"); len(s.found) > 0 {
+			t.Errorf("%s: the record is kept in %v", tls.VersionName(version), s.found)
+		}
+	}
+}
+
+// recordReader is read up to the end of a record at a time, as the Link of a handshake is.
+type recordReader struct {
+	net.Conn
+	r    *bufio.Reader
+	left int
+}
+
+func (c *recordReader) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		head, err := c.r.Peek(headerSize)
+		if err != nil {
+			return 0, err
+		}
+		c.left = headerSize + int(binary.BigEndian.Uint16(head[3:]))
+	}
+	n, err := c.r.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
 }

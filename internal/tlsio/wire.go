@@ -15,11 +15,11 @@ import (
 // wire is what a *tls.Conn reads from and writes to: a Link during the handshake,
 // then memory, and a net.Conn after the connection was hijacked.
 type wire struct {
-	tc    *tls.Conn
-	link  conn.Link
-	shake *Handshake // nil once it is over
-	left  int        // of the record that the handshake is reading
-	in    []byte     // of the record that is being opened
+	tc   *tls.Conn
+	link conn.Link
+	fill func() error // of the handshake: waits for more; nil once it is over
+	left int          // of the record that the handshake is reading
+	in   []byte       // of the record that is being opened
 
 	mu      sync.Mutex
 	mode    mode
@@ -45,7 +45,7 @@ const (
 func (w *wire) over(nc net.Conn, raw []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mode, w.shake, w.nc = overConn, nil, nc
+	w.mode, w.fill, w.nc = overConn, nil, nc
 	if w.tc == nil || !put(w.tc, nc, raw) {
 		w.raw = raw
 	}
@@ -91,7 +91,7 @@ func (w *wire) readLink(p []byte) (int, error) {
 			w.left = headerSize + int(binary.BigEndian.Uint16(b[3:]))
 			break
 		}
-		if err := w.shake.fill(); err != nil {
+		if err := w.fill(); err != nil {
 			n := copy(p, b) // the next fill returns the error again
 			w.link.Discard(n)
 			if n > 0 {
@@ -101,7 +101,7 @@ func (w *wire) readLink(p []byte) (int, error) {
 		}
 	}
 	for len(w.link.Buffered()) == 0 {
-		if err := w.shake.fill(); err != nil {
+		if err := w.fill(); err != nil {
 			return 0, err
 		}
 	}

@@ -134,7 +134,7 @@ func gatewayTo(t testing.TB, terms *outbound.Terms, addrs ...string) *gateway {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.servers = append(g.servers, outbound.NewServer(r, retry.NewIdleLimit(0)))
+		g.servers = append(g.servers, outbound.NewServer(r, nil, retry.NewIdleLimit(0)))
 	}
 	return g
 }
@@ -157,7 +157,9 @@ type trip struct {
 	over  bool
 }
 
-func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fresh bool) {
+func (r *trip) Wait(*outbound.Exchange) (*outbound.Server, bool) { return nil, false }
+
+func (r *trip) Failed(a *retry.Attempt, idle int64, _ error) (next *outbound.Server, fresh bool) {
 	g := r.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,11 +176,11 @@ func (r *trip) Failed(a *retry.Attempt, idle int64) (next *outbound.Server, fres
 	return nil, false
 }
 
-func (r *trip) Answered(status int, _ uint8) []byte {
+func (r *trip) Answered(status int, _ uint8, _ bool) ([]byte, *outbound.Server) {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
 	r.g.statuses = append(r.g.statuses, status)
-	return nil
+	return nil, nil
 }
 
 func (r *trip) Done(why reason.Code) {

@@ -142,75 +142,6 @@ func TestSticky(t *testing.T) {
 	})
 }
 
-// TestQueue: a server gets no more requests than its limit; others wait, or are refused.
-func TestQueue(t *testing.T) {
-	alike(t, func(t *testing.T, e chert.Engine) {
-		release := make(chan bool)
-		var mu sync.Mutex
-		now, most := 0, 0
-		o := start(t, func(c *conn) {
-			for {
-				if _, _, ok := c.request(); !ok {
-					return
-				}
-				mu.Lock()
-				now++
-				most = max(most, now)
-				mu.Unlock()
-				<-release
-				mu.Lock()
-				now--
-				mu.Unlock()
-				c.put(ok)
-			}
-		})
-		s := &setup{}
-		s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 2, 3, servertest.Patience
-		ts := s.start(t, e, o.addr())
-		var clients []*servertest.Client
-		for range 5 {
-			c := ts.Dial()
-			c.Send(get)
-			clients = append(clients, c)
-		}
-		servertest.Eventually(t, "three in the queue", func() bool { return s.pool.Status()[0].Queue == 3 })
-		c := ts.Dial()
-		if _, res := ask(c, "/"); res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" ||
-			res.Header.Get("Proxy-Status") != "chert; error=connection_limit_reached" {
-			t.Errorf("%s %v", res.Status, res.Header)
-		}
-		servertest.Eventually(t, "two at the server", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return now == 2
-		})
-		for range 5 {
-			release <- true
-		}
-		for _, c := range clients {
-			c.Status(200)
-		}
-		if most != 2 {
-			t.Errorf("%d at a time", most)
-		}
-	})
-	t.Run("too long", func(t *testing.T) {
-		release := make(chan bool)
-		o := start(t, func(c *conn) { c.request(); <-release; c.put(ok) })
-		s := &setup{}
-		s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 1, 1, 20*time.Millisecond
-		ts := s.start(t, chert.EngineGoroutines, o.addr())
-		first := ts.Dial()
-		first.Send(get)
-		servertest.Eventually(t, "one in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 1 })
-		if _, res := ask(ts.Dial(), "/"); res.StatusCode != 503 || !strings.Contains(s.log.String(), "queued too long") {
-			t.Errorf("%s %s", res.Status, s.log)
-		}
-		close(release)
-		first.Status(200)
-	})
-}
-
 // TestEjection: a server that fails gets no requests; the log says why and until when; a
 // probe brings it back.
 func TestEjection(t *testing.T) {
@@ -418,26 +349,28 @@ func TestTLS(t *testing.T) {
 		{"no client certificate", mutual, &tls.Config{RootCAs: roots, ServerName: "example.com"}, 0, "tls_alert_received"},
 		{"speaks no TLS", start(t, each(ok)).addr(), &tls.Config{RootCAs: roots, ServerName: "example.com"}, 0, "tls_protocol_error"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &setup{}
-			s.up.TLS, s.up.Protocol = c.tls, c.protocol
-			client := s.start(t, chert.EngineGoroutines, c.addr).Dial()
-			for range 2 {
-				mu.Lock()
-				seen = ""
-				mu.Unlock()
-				_, res := ask(client, "/")
-				mu.Lock()
-				got := seen + strings.TrimPrefix(res.Header.Get("Proxy-Status"), "chert; error=")
-				mu.Unlock()
-				if got != c.want {
-					t.Errorf("got %q, want %q; log %s", got, c.want, s.log)
+		for _, e := range []chert.Engine{chert.EngineGoroutines, chert.EngineAuto} {
+			t.Run(fmt.Sprint(c.name, " ", e), func(t *testing.T) {
+				s := &setup{}
+				s.up.TLS, s.up.Protocol = c.tls, c.protocol
+				client := s.start(t, e, c.addr).Dial()
+				for range 2 {
+					mu.Lock()
+					seen = ""
+					mu.Unlock()
+					_, res := ask(client, "/")
+					mu.Lock()
+					got := seen + strings.TrimPrefix(res.Header.Get("Proxy-Status"), "chert; error=")
+					mu.Unlock()
+					if got != c.want {
+						t.Errorf("got %q, want %q; log %s", got, c.want, s.log)
+					}
 				}
-			}
-			if st := s.pool.Status()[0].Servers[0]; c.want[0] == 'H' && st.Dials != 1 {
-				t.Errorf("%d connections", st.Dials)
-			}
-		})
+				if st := s.pool.Status()[0].Servers[0]; c.want[0] == 'H' && st.Dials != 1 {
+					t.Errorf("%d connections", st.Dials)
+				}
+			})
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -208,6 +209,34 @@ func (s *setup) handler(t testing.TB, addrs ...string) http.Handler {
 // start serves the proxy.
 func (s *setup) start(t testing.TB, e chert.Engine, addrs ...string) *engines.Server {
 	return engines.Start(t, &chert.Server{Engine: e, Handler: s.handler(t, addrs...), DisableGeneralOptionsHandler: true})
+}
+
+// over returns l for servers that speak TLS, or l itself.
+func over(t testing.TB, secure bool, l net.Listener) net.Listener {
+	if !secure {
+		return l
+	}
+	cert, _ := servertest.Certificate(t)
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}})
+}
+
+// startOver is start for servers that speak TLS, or do not.
+func startOver(t testing.TB, secure bool, serve func(c *conn)) *origin {
+	return startOn(t, over(t, secure, servertest.ListenTCP(t)), serve)
+}
+
+// over has the proxy speak TLS to its servers, or not.
+func (s *setup) over(t testing.TB, secure bool) {
+	if secure {
+		_, roots := servertest.Certificate(t)
+		s.up.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com"}
+	}
+}
+
+// overEach runs f for servers that speak TLS, and for others.
+func overEach(t *testing.T, f func(t *testing.T, secure bool)) {
+	t.Run("plain", func(t *testing.T) { f(t, false) })
+	t.Run("tls", func(t *testing.T) { f(t, true) })
 }
 
 // alike runs f on each engine and on net/http.

@@ -49,27 +49,34 @@ func TestFormsAlikeHTTP2(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var seen []string
-			for _, e := range []chert.Engine{chert.EngineGoroutines, chert.EngineAuto} {
-				o := start(t, func(conn *conn) {
-					if conn.head() != "" {
-						conn.put(c.out)
+			overEach(t, func(t *testing.T, secure bool) {
+				var seen []string
+				for _, e := range []chert.Engine{chert.EngineGoroutines, chert.EngineAuto} {
+					o := startOver(t, secure, func(conn *conn) {
+						if conn.head() != "" {
+							conn.put(c.out)
+						}
+					})
+					s := &setup{}
+					s.over(t, secure)
+					s.up.Retry.Off = true
+					path := "/"
+					if c.name == "201" {
+						s.o.StripPrefix, path = "/api", "/api/"
 					}
-				})
-				s := &setup{}
-				s.up.Retry.Off = true
-				ts := http2Server(t, e, s.handler(t, o.addr()))
-				method, _, _ := strings.Cut(c.in, " ")
-				r, err := http.NewRequest(method, "http://"+ts.ListenAddr+"/", nil)
-				if err != nil {
-					t.Fatal(err)
+					ts := http2Server(t, e, s.handler(t, o.addr()))
+					method, _, _ := strings.Cut(c.in, " ")
+					r, err := http.NewRequest(method, "http://"+ts.ListenAddr+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Te", "trailers")
+					seen = append(seen, summaryHTTP2(h2c(t).Do(r)))
 				}
-				r.Header.Set("Te", "trailers")
-				seen = append(seen, summaryHTTP2(h2c(t).Do(r)))
-			}
-			if seen[0] != seen[1] {
-				t.Errorf("on goroutines\n%s\non loops\n%s", seen[0], seen[1])
-			}
+				if seen[0] != seen[1] {
+					t.Errorf("on goroutines\n%s\non loops\n%s", seen[0], seen[1])
+				}
+			})
 		})
 	}
 }

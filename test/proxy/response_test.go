@@ -19,25 +19,28 @@ const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 func TestResponse(t *testing.T) {
 	for _, c := range responses {
 		t.Run(c.name, func(t *testing.T) {
-			alike(t, func(t *testing.T, e chert.Engine) {
-				o := start(t, func(conn *conn) {
-					if conn.head() != "" {
-						conn.put(c.out)
+			overEach(t, func(t *testing.T, secure bool) {
+				alike(t, func(t *testing.T, e chert.Engine) {
+					o := startOver(t, secure, func(conn *conn) {
+						if conn.head() != "" {
+							conn.put(c.out)
+						}
+					})
+					s := &setup{}
+					s.over(t, secure)
+					s.up.Retry.Off = true
+					ts := s.start(t, e, o.addr())
+					client := ts.Dial()
+					client.Send(c.in)
+					method, _, _ := strings.Cut(c.in, " ")
+					got := summary(client, method)
+					if c.name == "304" { // RFC 9110 section 8.6 permits its Content-Length
+						got = strings.Replace(got, " Content-Length=5", "", 1)
+					}
+					if got != c.want {
+						t.Errorf("client received %q, want %q\n%s", got, c.want, s.log)
 					}
 				})
-				s := &setup{}
-				s.up.Retry.Off = true
-				ts := s.start(t, e, o.addr())
-				client := ts.Dial()
-				client.Send(c.in)
-				method, _, _ := strings.Cut(c.in, " ")
-				got := summary(client, method)
-				if c.name == "304" { // RFC 9110 section 8.6 permits its Content-Length
-					got = strings.Replace(got, " Content-Length=5", "", 1)
-				}
-				if got != c.want {
-					t.Errorf("client received %q, want %q\n%s", got, c.want, s.log)
-				}
 			})
 		})
 	}
@@ -58,6 +61,8 @@ var responses = []struct {
 		"200 Content-Length=0: "},
 	{"Date and Server", get, "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nServer: s\r\nContent-Length: 0\r\n\r\n",
 		"200 Content-Length=0 Date=Thu, 01 Jan 1970 00:00:00 GMT Server=s: "},
+	{"201", get, "HTTP/1.1 201 Created\r\nLocation: /x\r\nContent-Location: http://h/\r\nSet-Cookie: a=b; path=/y\r\nContent-Length: 0\r\n\r\n",
+		"201 Content-Length=0: "},
 	{"304", get, "HTTP/1.1 304 Not Modified\r\nEtag: x\r\nContent-Length: 5\r\n\r\n", "304 Etag=x: "},
 	{"204 with a body", get, "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello", "204: "},
 	{"206", get, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/5\r\nContent-Length: 2\r\n\r\nok",
@@ -187,14 +192,26 @@ func TestPieces(t *testing.T) {
 
 // TestPrefixComesBack tests what a server says of its own paths.
 func TestPrefixComesBack(t *testing.T) {
-	o := start(t, each("HTTP/1.1 302 Found\r\nLocation: /x?y\r\nContent-Location: http://h/z\r\nSet-Cookie: a=b; Path=/; Secure\r\n"+
-		"Set-Cookie: c=d; path=/e/\r\nSet-Cookie: f=g\r\nContent-Length: 0\r\n\r\n"))
-	s := &setup{o: proxy.Options{StripPrefix: "/api"}}
-	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
-	client.Send("GET /api/ HTTP/1.1\r\nHost: h\r\n\r\n")
-	res, _ := client.Response("GET")
-	got := fmt.Sprint(res.Header["Location"], res.Header["Content-Location"], res.Header["Set-Cookie"])
-	if want := "[/api/x?y] [http://h/api/z] [a=b; Path=/api; Secure c=d; path=/api/e/ f=g]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for _, c := range []struct{ name, fields, want string }{
+		{"all", "Location: /x?y\r\nContent-Location: http://h/z\r\nSet-Cookie: a=b; Path=/; Secure\r\n" +
+			"Set-Cookie: c=d; path=/e/\r\nSet-Cookie: f=g\r\n",
+			"[/api/x?y] [http://h/api/z] [a=b; Path=/api; Secure c=d; path=/api/e/ f=g]"},
+		{"other hosts", "Location: http://hh/x\r\nContent-Location: //i/x\r\n", "[http://hh/x] [//i/x] []"},
+		{"two", "Location: /x\r\nLocation: /y\r\n", "[/x /y] [] []"},
+		{"relative", "Location: x\r\nContent-Location: https://h\r\nSet-Cookie: a=b; Path=x\r\n", "[x] [https://h/api] [a=b; Path=x]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, each("HTTP/1.1 302 Found\r\n"+c.fields+"Content-Length: 0\r\n\r\n"))
+				s := &setup{o: proxy.Options{StripPrefix: "/api"}}
+				client := s.start(t, e, o.addr()).Dial()
+				client.Send("GET /api/ HTTP/1.1\r\nHost: h\r\n\r\n")
+				res, _ := client.Response("GET")
+				got := fmt.Sprint(res.Header["Location"], res.Header["Content-Location"], res.Header["Set-Cookie"])
+				if got = strings.ReplaceAll(got, "][", "] ["); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
+		})
 	}
 }

@@ -74,34 +74,37 @@ func TestRetry(t *testing.T) {
 	}
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
-			alike(t, func(t *testing.T, e chert.Engine) {
-				addr := refusing(t)
-				if c.first != nil {
-					addr = start(t, c.first).addr()
-				}
-				second := start(t, each(ok))
-				s := &setup{}
-				s.up.Retry = c.retry
-				s.up.Balance.Policy = proxy.PolicyRoundRobin
-				if strings.Contains(c.name, "silent") {
-					s.up.ResponseTimeout = 50 * time.Millisecond
-				}
-				client := s.start(t, e, addr, second.addr()).Dial()
-				client.SendAside(c.in)
-				res, body := client.Response("GET")
-				switch {
-				case len(c.want) == 3:
-					if got := res.Status; !strings.HasPrefix(got, c.want) {
-						t.Errorf("%s, %q; log %s", got, body, s.log)
+			overEach(t, func(t *testing.T, secure bool) {
+				alike(t, func(t *testing.T, e chert.Engine) {
+					addr := refusing(t)
+					if c.first != nil {
+						addr = startOver(t, secure, c.first).addr()
 					}
-				case res.StatusCode < 500:
-					t.Errorf("%s", res.Status)
-				case !strings.Contains(s.log.String(), c.want):
-					t.Errorf("%s, log %s", res.Status, s.log)
-				}
-				if n := strings.Count(second.received(), " HTTP/1.1\r\n"); n != 1 && res.StatusCode == 200 || n != 0 && res.StatusCode != 200 {
-					t.Errorf("the second server got %d requests", n)
-				}
+					second := startOver(t, secure, each(ok))
+					s := &setup{}
+					s.over(t, secure)
+					s.up.Retry = c.retry
+					s.up.Balance.Policy = proxy.PolicyRoundRobin
+					if strings.Contains(c.name, "silent") {
+						s.up.ResponseTimeout = 50 * time.Millisecond
+					}
+					client := s.start(t, e, addr, second.addr()).Dial()
+					client.SendAside(c.in)
+					res, body := client.Response("GET")
+					switch {
+					case len(c.want) == 3:
+						if got := res.Status; !strings.HasPrefix(got, c.want) {
+							t.Errorf("%s, %q; log %s", got, body, s.log)
+						}
+					case res.StatusCode < 500:
+						t.Errorf("%s", res.Status)
+					case !strings.Contains(s.log.String(), c.want):
+						t.Errorf("%s, log %s", res.Status, s.log)
+					}
+					if n := strings.Count(second.received(), " HTTP/1.1\r\n"); n != 1 && res.StatusCode == 200 || n != 0 && res.StatusCode != 200 {
+						t.Errorf("the second server got %d requests", n)
+					}
+				})
 			})
 		})
 	}

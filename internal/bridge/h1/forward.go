@@ -30,6 +30,7 @@ type forwarded struct {
 	out      *buf.Buf       // what is to be sent to the client; nil for nothing
 	edits    *bridge.Edits
 	via      string
+	outer    *forward.Outer
 	pattern  string
 	time     bridge.Timing
 	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
@@ -68,7 +69,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 		s.HeadServed()
 	}
 	s.release()
-	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, trailers: p.Sent.Trailers,
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
 		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive}
 	f.edits = bridge.EditsOf(&r.x)
 	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
@@ -164,7 +165,7 @@ func (f *forwarded) dropOut() {
 
 // Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
-	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Add: add}
+	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Outer: f.outer, Add: add}
 	if !r.Interim() {
 		f.status = int32(r.Status)
 		f.last = !f.alive || !f.s.KeepAlives()

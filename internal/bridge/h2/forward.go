@@ -31,6 +31,7 @@ type forwarded struct {
 	loop  *loop.Loop
 	edits *bridge.Edits
 	via   string
+	outer *forward.Outer
 	// block is a head that has not been put into a frame, and body a small part of the body that
 	// follows it; both are kept for what comes next, since one frame may have all of it.
 	block *buf.Buf
@@ -102,7 +103,7 @@ func (r *request) dropPlan() {
 // forward carries out p, instead of a response of the handler's.
 func (r *request) forward(p *outbound.Plan) {
 	st, s := r.st, r.st.s
-	f := &forwarded{loop: s.Link.(*conn.Conn).Loop(), via: p.Via, edits: bridge.EditsOf(&r.x)}
+	f := &forwarded{loop: s.Link.(*conn.Conn).Loop(), via: p.Via, outer: p.Outer, edits: bridge.EditsOf(&r.x)}
 	f.lasting = lasting{offers: offers{st: st}, source: f, returned: true}
 	st.pattern = r.x.Pattern()
 	limit := r.x.WriteLimit(s.WriteTimeout)
@@ -204,15 +205,15 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		}
 		f.dropBlock() // there was no room for it
 	}
-	o := forward.Response{Minor: 1, Trailers: true}
+	o := forward.Response{Minor: 1, Trailers: true, Outer: f.outer}
 	b := buf.Get(len(head) + len(add) + 256)
 	b.B = http2.AppendStatus(b.B, r.Status)
 	date := r.Interim()
 	var err error
 	if f.edits == nil && len(add) == 0 || r.Interim() {
-		err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field) {
+		err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 			date = date || field.ID == http1.FieldDate
-			b.B = http2.AppendField(b.B, view.String(field.Name.Bytes(head)), view.String(field.Value.Bytes(head)))
+			b.B = http2.AppendField(b.B, view.String(field.Name.Bytes(head)), view.String(value))
 		})
 	} else {
 		b.B, date, err = f.edited(b.B, head, r, &o, add)
@@ -249,10 +250,10 @@ func (f *forwarded) edited(
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
 	has := map[string]bool{}
-	err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field) {
+	err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 		name := http1.CanonicalName(field.Name.Bytes(head), field.ID)
 		if has[name] = true; wire.MaySet(name) {
-			x.AddHeader(name, string(field.Value.Bytes(head)))
+			x.AddHeader(name, string(value))
 		}
 	})
 	for _, k := range f.edits.Kept() {
