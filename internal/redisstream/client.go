@@ -54,6 +54,8 @@ type Client struct {
 	o        Options
 	instance string // random
 	readers  []*reader
+	secret   string // and how a command begins that stands for that of a reader
+	standing []byte
 	queue    backlog.Queue
 	closing  context.Context
 	cancel   context.CancelFunc
@@ -95,8 +97,13 @@ func Open(rawURL string, o Options) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{redis: client, where: where, o: o, lookEvery: lookEvery}
-	c.cluster, _ = client.(*redis.ClusterClient)
+	c := &Client{redis: client, where: where, o: o, lookEvery: lookEvery, secret: rand.Text()}
+	c.standing = fmt.Appendf(nil, "*3\r\n$5\r\nxread\r\n$%d\r\n%s\r\n", len(c.secret), c.secret)
+	if c.cluster, _ = client.(*redis.ClusterClient); c.cluster != nil {
+		c.cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook{c}) })
+	} else {
+		client.AddHook(hook{c})
+	}
 	if c.o.Shards == 0 {
 		if c.o.Shards = 1; c.cluster != nil {
 			c.o.Shards = 16
