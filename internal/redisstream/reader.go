@@ -44,6 +44,16 @@ const (
 	maxWait   = time.Second
 )
 
+// Redis looks at each stream of a command, which takes it about a microsecond. So a reader begins
+// one pace for each of its streams after the one before, and takes at most a fortieth of Redis's
+// time; more entries come with each command then. Up to a millisecond is not waited, and not more
+// than maxPause.
+const (
+	pace     = 40 * time.Microsecond
+	minPause = time.Millisecond
+	maxPause = 50 * time.Millisecond
+)
+
 // perStream is how many entries of a stream are read at once.
 const perStream = 500
 
@@ -148,6 +158,7 @@ func (r *reader) session() error {
 			}
 		}
 		marked := r.mark()
+		began := time.Now()
 		all, err := r.read(conn, woken)
 		if err != nil {
 			r.unmark(marked)
@@ -172,6 +183,23 @@ func (r *reader) session() error {
 		}
 		r.caughtUp(marked, all)
 		r.look()
+		r.pause(time.Since(began))
+	}
+}
+
+// pause lets entries gather, some time after a command began, unless there are more streams to
+// begin with.
+func (r *reader) pause(passed time.Duration) {
+	d := min(time.Duration(len(r.active))*pace, maxPause)
+	if d < minPause || d <= passed {
+		return
+	}
+	t := time.NewTimer(d - passed)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.signal:
+	case <-r.c.closing.Done():
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 type chaos struct {
 	p       *plan
 	r       *redisServers
-	servers []*server
+	servers servers
 
 	kills, restarts, failovers, cuts int
 }
 
-func newChaos(p *plan, r *redisServers, servers []*server) *chaos {
+func newChaos(p *plan, r *redisServers, servers servers) *chaos {
 	return &chaos{p: p, r: r, servers: servers}
 }
 

@@ -60,7 +60,11 @@ func instance(ctx context.Context, args []string) error {
 		}
 		t, err := topic(strings.TrimPrefix(r.URL.Path, "/"))
 		if err == nil {
-			_, err = t.Publish(eventstream.Event{Data: string(body)})
+			e := eventstream.Event{Data: string(body)}
+			if *url == "" {
+				e.ID = e.Data
+			}
+			_, err = t.Publish(e)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -101,8 +105,40 @@ type server struct {
 	past time.Duration // the processor's time of earlier lives
 }
 
-func newServer(p *plan, addr, redis string) *server {
-	return &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-redis", redis}}
+// servers are all instances.
+type servers []*server
+
+// startServers starts instances, at addresses that it adds to those of p.
+func (p *plan) startServers(redis string) (all servers, err error) {
+	for range p.instances {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		p.addrs = append(p.addrs, addr)
+	}
+	for _, addr := range p.addrs {
+		s := &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-redis", redis}}
+		if err := s.start(); err != nil {
+			all.kill()
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (all servers) kill() {
+	for _, s := range all {
+		s.kill()
+	}
+}
+
+func (all servers) cpu() (d time.Duration) {
+	for _, s := range all {
+		d += s.cpu()
+	}
+	return d
 }
 
 // start starts it, and waits until it listens.

@@ -41,13 +41,13 @@ func readResults(p *plan, files []string) (*results, error) {
 }
 
 // row prints a row of the table, of what was delivered in a time.
-func (all *results) row(w io.Writer, name string, from, to time.Time, used, redisUsed time.Duration, commands int) {
+func (all *results) row(w io.Writer, name string, c *cost) {
 	var latency []uint32
 	events := make(map[[3]uint64]bool)
 	for n, records := range all.clients {
 		topic := uint64(n / len(all.p.addrs) % all.p.topics)
 		for _, r := range records {
-			if r.Kind == kindEvent && r.At >= from.UnixNano() && r.At < to.UnixNano() {
+			if r.Kind == kindEvent && r.At >= c.from.UnixNano() && r.At < c.to.UnixNano() {
 				latency = append(latency, r.Latency)
 				events[[3]uint64{topic, r.MS, uint64(r.Seq)}] = true
 			}
@@ -61,16 +61,18 @@ func (all *results) row(w io.Writer, name string, from, to time.Time, used, redi
 	at := func(q float64) time.Duration {
 		return (time.Duration(latency[int(q*float64(len(latency)-1))]) * time.Microsecond).Round(10 * time.Microsecond)
 	}
-	per, other, reads := "", "", ""
-	if used > 0 {
+	publish, per, other, reads := "", "", "", ""
+	if c.used > 0 {
+		publish = c.publish.Round(time.Microsecond).String()
+		used := c.used - time.Duration(c.requests)*c.publish
 		per = (used / time.Duration(len(latency))).Round(100 * time.Nanosecond).String()
 	}
-	if redisUsed > 0 {
-		other = strconv.FormatFloat(100*redisUsed.Seconds()/to.Sub(from).Seconds(), 'f', 1, 64) + " %"
-		reads = strconv.FormatFloat(float64(commands)/float64(len(events))/float64(len(all.p.addrs)), 'f', 2, 64)
+	if c.redisUsed > 0 {
+		other = strconv.FormatFloat(100*c.redisUsed.Seconds()/c.to.Sub(c.from).Seconds(), 'f', 1, 64) + " %"
+		reads = strconv.FormatFloat(float64(c.commands)/float64(len(events))/float64(len(all.p.addrs)), 'f', 2, 64)
 	}
 	rate := strconv.Itoa(all.p.rate)
-	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %v | %v | %s |\n", name, rate, len(latency), per, other, at(0.5), at(0.99), reads)
+	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s | %v | %v | %s |\n", name, rate, len(latency), publish, per, other, at(0.5), at(0.99), reads)
 }
 
 type id struct {
