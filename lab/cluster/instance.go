@@ -15,23 +15,35 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/eventstream"
+	"github.com/chert-http/chert/eventstream/natstopic"
 	"github.com/chert-http/chert/eventstream/redistopic"
 )
 
 // maxConns is how many clients an instance has at most: the others', too, when they have been killed.
 const maxConns = 19000
 
+// history is how many events of a topic a store keeps.
+const history = 2000
+
 // instance is the process that serves.
 func instance(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("instance", flag.ContinueOnError)
 	addr := f.String("addr", "", "where it listens")
-	url := f.String("redis", "", "the Redis; without one topics are in memory")
+	url := f.String("store", "", "the store; without one topics are in memory")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	topic := inMemory()
-	if *url != "" {
-		store, err := redistopic.OpenURL(*url, &redistopic.Options{History: 2000})
+	switch {
+	case strings.HasPrefix(*url, "nats:"):
+		store, err := natstopic.Open(*url, natsOptions())
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		topic = store.Topic
+	case *url != "":
+		store, err := redistopic.OpenURL(*url, &redistopic.Options{History: history})
 		if err != nil {
 			return err
 		}
@@ -109,7 +121,7 @@ type server struct {
 type servers []*server
 
 // startServers starts instances, at addresses that it adds to those of p.
-func (p *plan) startServers(redis string) (all servers, err error) {
+func (p *plan) startServers(store string) (all servers, err error) {
 	for range p.instances {
 		addr, err := freeAddr()
 		if err != nil {
@@ -118,7 +130,7 @@ func (p *plan) startServers(redis string) (all servers, err error) {
 		p.addrs = append(p.addrs, addr)
 	}
 	for _, addr := range p.addrs {
-		s := &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-redis", redis}}
+		s := &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-store", store}}
 		if err := s.start(); err != nil {
 			all.kill()
 			return nil, err

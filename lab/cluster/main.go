@@ -27,6 +27,8 @@ func main() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "instance":
 		err = instance(ctx, os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "nats":
+		err = natsMain(ctx, os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "clients":
 		err = clients(os.Args[2:])
 	default:
@@ -43,6 +45,7 @@ type plan struct {
 	long, quiet           time.Duration
 	clients, topics, rate int
 	instances, perProcess int
+	store                 string
 	dir                   string
 	ctx                   context.Context
 	out, log              io.Writer
@@ -58,6 +61,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	f.DurationVar(&p.long, "time", 10*time.Minute, "how long things fail")
 	f.DurationVar(&p.quiet, "quiet", 20*time.Second, "how long nothing fails, before; and of topics in memory")
 	f.IntVar(&p.clients, "clients", 30000, "how many clients, on all instances together")
+	f.StringVar(&p.store, "store", "redis", "redis or nats")
 	f.IntVar(&p.topics, "topics", 1000, "how many topics")
 	f.IntVar(&p.rate, "rate", 200, "how many events a second")
 	f.IntVar(&p.instances, "instances", 3, "how many instances")
@@ -75,7 +79,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	defer os.RemoveAll(p.dir)
 	fmt.Fprintf(out, "%d clients, %d topics, %d events/s, %d instances\n\n", p.clients, p.topics, p.rate, p.instances)
 	fmt.Fprintln(out, "| | events/s | deliveries | CPU to publish | CPU of an instance for a delivery, besides | "+
-		"Redis's CPU | p50 | p99 | commands that read, for an event |")
+		"the store's CPU | p50 | p99 | commands that read, for an event |")
 	fmt.Fprintln(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	if p.quiet > 0 {
 		if err := p.memory(); err != nil {
@@ -109,18 +113,18 @@ func (p *plan) memory() error {
 	return nil
 }
 
-// cost is what the instances and Redis have used while nothing failed.
+// cost is what the instances and the store have used while nothing failed.
 type cost struct {
 	from, to  time.Time
 	publish   time.Duration // the processor's time of an instance for a request that publishes
 	requests  int           // that were in the time
 	used      time.Duration // by all instances
-	redisUsed time.Duration
+	storeUsed time.Duration
 	commands  int // that read
 }
 
-// measure starts the clients and publishes for a while, before and after that. r may be nil.
-func (p *plan) measure(name string, servers servers, r *redisServers) (*clientGroup, *cost, error) {
+// measure starts the clients and publishes for a while, before and after that. s may be nil.
+func (p *plan) measure(name string, servers servers, s store) (*clientGroup, *cost, error) {
 	c := &cost{}
 	p.publishFor(time.Second)
 	if p.quiet > 0 {
@@ -135,32 +139,32 @@ func (p *plan) measure(name string, servers servers, r *redisServers) (*clientGr
 	}
 	p.publishFor(3 * time.Second)
 	c.used, c.from = servers.cpu(), time.Now()
-	if r != nil {
-		c.redisUsed, c.commands = r.cpu(), r.reads()
+	if s != nil {
+		c.storeUsed, c.commands = s.cpu(), s.reads()
 	}
 	if p.quiet > 0 {
 		c.requests = p.publishFor(p.quiet)
 	}
 	c.used, c.to = servers.cpu()-c.used, time.Now()
-	if r != nil {
-		c.redisUsed, c.commands = r.cpu()-c.redisUsed, r.reads()-c.commands
+	if s != nil {
+		c.storeUsed, c.commands = s.cpu()-c.storeUsed, s.reads()-c.commands
 	}
 	return g, c, nil
 }
 
 // shared is what this command is for.
 func (p *plan) shared() error {
-	r, err := startRedis(p)
+	st, err := startStore(p)
 	if err != nil {
 		return err
 	}
-	defer r.kill()
-	servers, err := p.startServers(r.url())
+	defer st.kill()
+	servers, err := p.startServers(st.url())
 	if err != nil {
 		return err
 	}
 	defer servers.kill()
-	g, quiet, err := p.measure("shared", servers, r)
+	g, quiet, err := p.measure("shared", servers, st)
 	if err != nil {
 		return err
 	}
@@ -169,7 +173,7 @@ func (p *plan) shared() error {
 	p.failed.Store(0)
 	p.acked.Store(0)
 	fmt.Fprintf(p.log, "%s: things fail for %v\n", time.Now().Format(time.TimeOnly), p.long)
-	c := newChaos(p, r, servers)
+	c := &chaos{p: p, store: st, servers: servers}
 	done := make(chan struct{})
 	go func() {
 		c.run(p.long)
@@ -182,7 +186,7 @@ func (p *plan) shared() error {
 		return err
 	}
 	fmt.Fprintf(p.log, "%s: all is to be well\n", time.Now().Format(time.TimeOnly))
-	if err := c.heal(); err != nil {
+	if err := st.heal(); err != nil {
 		return err
 	}
 	if err := p.last(); err != nil {
@@ -194,11 +198,11 @@ func (p *plan) shared() error {
 		return err
 	}
 	if p.quiet > 0 {
-		all.row(p.out, fmt.Sprint(p.instances, " instances, Redis"), quiet)
+		all.row(p.out, fmt.Sprint(p.instances, " instances, ", st.name()), quiet)
 	}
 	all.row(p.out, "the same while things fail", &cost{from: start, to: end})
 	fmt.Fprintf(p.out, "\n%s\nevents published: %d, refused: %d\n", c, p.acked.Load(), p.failed.Load())
-	return all.verify(p.out, r)
+	return all.verify(p.out, st)
 }
 
 // freeAddr returns an address that nothing listens on.

@@ -67,8 +67,8 @@ func (all *results) row(w io.Writer, name string, c *cost) {
 		used := c.used - time.Duration(c.requests)*c.publish
 		per = (used / time.Duration(len(latency))).Round(100 * time.Nanosecond).String()
 	}
-	if c.redisUsed > 0 {
-		other = strconv.FormatFloat(100*c.redisUsed.Seconds()/c.to.Sub(c.from).Seconds(), 'f', 1, 64) + " %"
+	if c.storeUsed > 0 {
+		other = strconv.FormatFloat(100*c.storeUsed.Seconds()/c.to.Sub(c.from).Seconds(), 'f', 1, 64) + " %"
 		reads = strconv.FormatFloat(float64(c.commands)/float64(len(events))/float64(len(all.p.addrs)), 'f', 2, 64)
 	}
 	rate := strconv.Itoa(all.p.rate)
@@ -90,25 +90,18 @@ func (a id) compare(b id) int {
 	return int(int64(a.seq) - int64(b.seq))
 }
 
-// verify compares what the clients have got with what Redis has in the end.
-func (all *results) verify(w io.Writer, r *redisServers) error {
-	kept := make([][]id, all.p.topics)
-	for t := range kept {
-		entries, err := r.now().do("XRANGE", "chert:topic:{0}"+strconv.Itoa(t), "-", "+").Slice()
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			ms, seq := parseID(e.([]any)[0].(string))
-			kept[t] = append(kept[t], id{ms, seq})
-		}
+// verify compares what the clients have got with what the store has in the end.
+func (all *results) verify(w io.Writer, s store) error {
+	kept, err := s.kept()
+	if err != nil {
+		return err
 	}
 	var v verdict
 	for n, records := range all.clients {
 		v.client(records, kept[n/len(all.p.addrs)%all.p.topics], n, w)
 	}
-	fmt.Fprintf(w, "events of clients: %d; gaps that they were told of: %d, to %d clients; events lost by Redis after they were delivered: %d\n",
-		v.events, v.gaps, v.gapped, v.lost)
+	fmt.Fprintf(w, "events of clients: %d; gaps that they were told of: %d, to %d clients; events lost by %s after they were delivered: %d\n",
+		v.events, v.gaps, v.gapped, s.name(), v.lost)
 	fmt.Fprintf(w, "twice: %d, out of order: %d, missing without a gap: %d\n", v.twice, v.disorder, v.missing)
 	if v.twice+v.disorder+v.missing > 0 {
 		return errors.New("clients have not got what they should")
@@ -119,7 +112,7 @@ func (all *results) verify(w io.Writer, r *redisServers) error {
 // verdict counts what is right and wrong.
 type verdict struct{ events, gaps, gapped, lost, twice, disorder, missing int }
 
-// client adds what a client has got of a topic of which Redis has kept some events.
+// client adds what a client has got of a topic of which the store has kept some events.
 func (v *verdict) client(records []record, kept []id, n int, w io.Writer) {
 	complain := func(what string, r record) {
 		if v.twice+v.disorder+v.missing <= 10 {
