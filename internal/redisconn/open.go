@@ -83,6 +83,8 @@ func newClient(rawURL string, timeout time.Duration) (redis.UniversalClient, err
 		o.MaxRetries, o.DialerRetries = -1, 1
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 		o.DisableIdentity = true
+		// After a server has failed nothing else has go-redis look for the one that has taken over.
+		o.ClusterStateReloadInterval = 5 * time.Second
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return redis.NewClusterClient(o), nil
 	case kind == "sentinel":

@@ -216,13 +216,17 @@ func (c *Client) node(ctx context.Context, key string) (*redis.Client, error) {
 }
 
 // moved is called with the error of a command, and has the client ask where keys are if that
-// may have changed.
+// may have changed. It reports whether the command was refused because of that.
 func (c *Client) moved(ctx context.Context, err error) bool {
-	if c.cluster == nil || !hasPrefix(err, "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN", "READONLY") {
+	if c.cluster == nil || err == nil {
 		return false
 	}
-	c.cluster.ReloadState(ctx)
-	return true
+	_, answered := errors.AsType[redis.Error](err)
+	refused := hasPrefix(err, "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN", "READONLY")
+	if refused || !answered { // a server that does not answer may have been replaced
+		c.cluster.ReloadState(ctx)
+	}
+	return refused
 }
 
 // hasPrefix reports whether err is one of Redis that begins with one of the words.
