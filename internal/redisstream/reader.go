@@ -62,8 +62,8 @@ const lookEvery = 15 * time.Second
 
 func newReader(c *Client, shard int) *reader {
 	prefix := c.o.Prefix + "{" + strconv.Itoa(shard) + "}"
-	return &reader{c: c, number: shard, prefix: prefix, wakeup: prefix + "wake:" + c.instance, byKey: make(map[string]*Stream),
-		signal: make(chan struct{}, 1)}
+	return &reader{c: c, number: shard, prefix: prefix, wakeup: prefix + "wake:" + c.instance,
+		byKey: make(map[string]*Stream), signal: make(chan struct{}, 1)}
 }
 
 // add makes s one that is read. mu is held.

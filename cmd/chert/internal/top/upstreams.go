@@ -62,8 +62,8 @@ func stores(now, before *Upstreams) (lines []line) {
 		return nil
 	}
 	const columns = "%-28s %7s %8s %8s %8s %6s %6s %6s %s"
-	lines = append(lines, line{fmt.Sprintf(columns, "STORE", "READ/S", "STORED/S", "STREAMS", "WAITING", "FAILED", "CUTS",
-		"GAPS", "STATE"), head})
+	lines = append(lines, line{fmt.Sprintf(columns, "STORE", "READ/S", "STORED/S", "STREAMS", "WAITING", "FAILED",
+		"CUTS", "GAPS", "STATE"), head})
 	for i := range now.Stores {
 		s := &now.Stores[i]
 		read, stored := "-", "-"
