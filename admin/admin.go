@@ -28,6 +28,10 @@ type Options struct {
 	// proxy.Pool.Status, to be shown on the page. It must be safe for concurrent use.
 	// Default nothing is shown.
 	Upstreams func() []proxy.UpstreamStatus
+	// Stores returns the state of the stores through which the program shares topics and rooms,
+	// as their Stats methods do, to be shown on the page. It must be safe for concurrent use.
+	// Default nothing is shown.
+	Stores func() []stats.Store
 	// Hosts are names that requests may have in Host, without a port, beside
 	// localhost, names that end in ".localhost", and IP addresses. Without them any
 	// name is accepted on listeners that are not on a loopback address.

@@ -387,14 +387,19 @@ func TestTooManyViewers(t *testing.T) {
 	}
 }
 
-// The state of upstreams is sent as it is, and none as an empty list.
+// The state of upstreams and stores is sent as it is, and none as an empty list.
 func TestUpstreams(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]*admin.Options{
-		`"upstreams":[]}`: nil,
+		`"upstreams":[],"stores":[]}`: nil,
 		`"upstreams":[{"name":"app","balance":"least","panic":false,"queue":0,"max_queue":0,`: {Upstreams: func() []proxy.UpstreamStatus {
 			return []proxy.UpstreamStatus{{Name: "app", Balance: "least"}}
 		}},
+		`"stores":[{"name":"topics","away":true,"streams":2,"read":7,"published":5,"failed":1,"waiting":3,"cuts":4,"gaps":6}]}`: {
+			Stores: func() []stats.Store {
+				return []stats.Store{{Name: "topics", Away: true, Streams: 2, Read: 7, Published: 5, Failed: 1, Waiting: 3,
+					Cuts: 4, Gaps: 6}}
+			}},
 	} {
 		res, body := do(t, "GET", serve(t, newSource(), o)+"/upstreams")
 		body = strings.Join(strings.Fields(body), "")

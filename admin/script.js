@@ -357,7 +357,23 @@ function upstreams(list) {
     [rate("requests"), s.failures ? number(s.failures) : "", time(s.latency), s.max_requests ? `${s.in_flight} of ${s.max_requests}` : number(s.in_flight),
       number(s.idle), s.requests ? percent(s.reused / s.requests) : "–", s.ejections ? number(s.ejections) : ""].forEach((text, i) => set(cell[i + 2], text));
   });
+  stores(list, seconds);
   asked = list;
+}
+
+// The stores through which topics and rooms are shared.
+function stores(list, seconds) {
+  const before = {}, all = list.stores || [];
+  for (const s of asked?.stores || []) before[s.name] = s;
+  $("stores-section").hidden = !all.length;
+  fill($("stores"), all, cells("HtnNNnNNN"), (cell, s) => {
+    const old = before[s.name], rate = key => old && seconds > 0 ? number(Math.max(s[key] - old[key], 0) / seconds) : "–";
+    set(cell[0], s.name);
+    set(cell[1], s.away ? "away" : "connected");
+    cell[1].className = s.away ? "long bad" : "long";
+    [rate("read"), rate("published"), number(s.streams), s.waiting ? number(s.waiting) : "", s.failed ? number(s.failed) : "",
+      s.cuts ? number(s.cuts) : "", s.gaps ? number(s.gaps) : ""].forEach((text, i) => set(cell[i + 2], text));
+  });
 }
 
 async function ask() {
@@ -367,7 +383,7 @@ async function ask() {
     if (!res.ok) return;
     const list = await res.json();
     upstreams(list);
-    if (!list.upstreams.length) asked = null;
+    if (!list.upstreams.length && !list.stores.length) asked = null;
   } catch {} // the stream says so
 }
 

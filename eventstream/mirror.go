@@ -84,20 +84,41 @@ func (m Mirror) Load(base string, all []Event) {
 	}
 }
 
-// Append adds events that have followed in the store. It returns how many were refused: those
-// that others have stored there with a Type or an ID that would forge other fields.
+// fewMembers is up to how many streams of a topic the store's goroutine sends to itself. For more
+// it would keep other topics waiting; for fewer another goroutine costs more than what it does.
+const fewMembers = 64
+
+// Append adds events that have followed in the store, and sends them together. It returns how
+// many were refused: those that others have stored there with a Type or an ID that would forge
+// other fields.
 func (m Mirror) Append(more []Event) (refused int) {
 	t := m.t
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	for i := range more {
-		if e := &more[i]; e.check() != nil || e.ID == "" {
+		e := &more[i]
+		if e.check() != nil || e.ID == "" {
 			refused++
-		} else {
-			t.wait()
-			t.append(e.ID, e.frame())
-			t.send()
+			continue
 		}
+		if t.lag() {
+			t.send()
+			t.wait()
+		}
+		t.append(e.ID, e.frame())
+	}
+	n := t.all.Len()
+	own := !t.pumping && n > 0 && n <= fewMembers
+	if own {
+		t.pumping = true
+	} else {
+		t.send()
+	}
+	t.mu.Unlock()
+	if own {
+		t.pump()
+		t.mu.Lock()
+		t.trim()
+		t.mu.Unlock()
 	}
 	return refused
 }

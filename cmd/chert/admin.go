@@ -44,9 +44,9 @@ func checkAdmin(s string) error {
 }
 
 // startAdmin opens the address where, and serves source on it. It returns nil for "".
-// listen are the addresses of the server itself; upstreams may be nil.
+// listen are the addresses of the server itself; upstreams and stores may be nil.
 func startAdmin(where string, listen []endpoint, source stats.Source, title string,
-	upstreams func() []proxy.UpstreamStatus, errs *log.Logger) (*adminServer, error) {
+	upstreams func() []proxy.UpstreamStatus, stores func() []stats.Store, errs *log.Logger) (*adminServer, error) {
 	if where == "" {
 		return nil, nil
 	}
@@ -63,8 +63,8 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 256,
 		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
-			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams,
-			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams})})}
+			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams, Stores: stores,
+			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams, Stores: stores})})}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
 	}

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
 	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/static"
+	"github.com/chert-http/chert/stats"
 	"github.com/spf13/cobra"
 )
 
@@ -118,7 +120,10 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { unbind(s.bindings) }()
-	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", nil, errs); err != nil {
+	var shared atomic.Pointer[demoCluster]
+	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", nil, func() []stats.Store {
+		return shared.Load().stats()
+	}, errs); err != nil {
 		return err
 	}
 	defer s.admin.close()
@@ -144,6 +149,7 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 		if err := c.serve(errs); err != nil {
 			return err
 		}
+		shared.Store(c)
 	}
 	d, err := demo.New(opts)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/cmd/chert/internal/demo"
 	"github.com/chert-http/chert/eventstream/redistopic"
+	"github.com/chert-http/chert/stats"
 	"github.com/chert-http/chert/websocket"
 	"github.com/chert-http/chert/websocket/redisroom"
 )
@@ -31,10 +32,29 @@ type demoCluster struct {
 	dir       string    // of redis
 	listeners []net.Listener
 	instances []string // the addresses of all
-	closers   []io.Closer
+	stores    []demoStore
 	servers   []*chert.Server
 	demos     []*demo.Demo
 	logger    *slog.Logger
+}
+
+// demoStore is what an instance shares topics or rooms through.
+type demoStore interface {
+	io.Closer
+	Stats() stats.Store
+}
+
+// stats returns the state of the stores of all instances.
+func (c *demoCluster) stats() (all []stats.Store) {
+	if c == nil {
+		return nil
+	}
+	for i, s := range c.stores { // two of each instance
+		one := s.Stats()
+		one.Name = fmt.Sprintf("%s, instance %d", one.Name, i/2+1)
+		all = append(all, one)
+	}
+	return all
 }
 
 // startCluster starts a Redis, unless url is that of one, and opens the addresses of the other
@@ -82,6 +102,7 @@ func (c *demoCluster) startRedis() error {
 	at := l.Addr().(*net.TCPAddr)
 	l.Close()
 	c.redis = exec.Command(program, "--port", fmt.Sprint(at.Port), "--bind", "127.0.0.1", "--save", "", "--dir", c.dir)
+	dieWithParent(c.redis)
 	if err := c.redis.Start(); err != nil {
 		c.redis = nil
 		return err
@@ -100,12 +121,12 @@ func (c *demoCluster) share(o *demo.Options) error {
 	if err != nil {
 		return err
 	}
-	c.closers = append(c.closers, topics)
+	c.stores = append(c.stores, topics)
 	rooms, err := redisroom.OpenURL(c.url, &redisroom.Options{Prefix: "chert:demo:room:", Logger: c.logger})
 	if err != nil {
 		return err
 	}
-	c.closers = append(c.closers, rooms)
+	c.stores = append(c.stores, rooms)
 	for end := time.Now().Add(redisWait); ; time.Sleep(50 * time.Millisecond) {
 		if err = topics.Check(context.Background()); err == nil {
 			break
@@ -165,7 +186,7 @@ func (c *demoCluster) close() {
 			l.Close()
 		}
 	}
-	for _, s := range c.closers {
+	for _, s := range c.stores {
 		s.Close()
 	}
 	if c.redis != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/redistest"
 )
 
@@ -17,8 +19,9 @@ func TestDemoCluster(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	needSignals(t)
-	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off", "--shutdown-timeout", "1s")
-	t.Cleanup(func() { // it ends its redis-server, which a killed process could not
+	admin := "127.0.0.1:" + freeport.Port(t)
+	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off", "--shutdown-timeout", "1s", "--admin", admin)
+	t.Cleanup(func() { // it ends its redis-server, which a killed process can on Linux only
 		p.signal(syscall.SIGTERM)
 		p.wait()
 	})
@@ -54,6 +57,14 @@ func TestDemoCluster(t *testing.T) {
 		res.Body.Close()
 		for _, r := range feeds {
 			wantsLine(t, r, "data: from "+a)
+		}
+	}
+	_, list := get(t, c, "http://"+admin+"/upstreams")
+	for i := range demoInstances {
+		for _, what := range []string{"topics", "rooms"} {
+			if want := fmt.Sprintf("\"%s, instance %d\"", what, i+1); !strings.Contains(list, want) {
+				t.Errorf("the admin address does not show %s: %s", want, list)
+			}
 		}
 	}
 }

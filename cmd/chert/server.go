@@ -145,7 +145,7 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	defer func() { unbind(s.bindings) }()
 	s.adminAt = first.admin
 	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title(first.what),
-		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, s.errs); err != nil {
+		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, nil, s.errs); err != nil {
 		return err
 	}
 	defer s.admin.close()

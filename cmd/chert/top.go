@@ -20,8 +20,8 @@ without it: ` + top.DefaultAddress + `.
 
 Keys: q quits, space pauses; r, l, t, e and o sort the routes by requests, latency,
 time in handlers, errors and hand-overs; tab shows the requests in progress or the
-connections, c the connections, u the upstreams that requests are forwarded to, s the
-sites, their certificates and the last reload.
+connections, c the connections, u the upstreams that requests are forwarded to and the
+stores of topics and rooms, s the sites, their certificates and the last reload.
 
 If the output is no terminal, a block of text is printed for each interval.`
 

@@ -86,6 +86,8 @@ func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalC
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 		o.PoolSize = poolSize(o.PoolSize, 5, held)
 		o.DisableIdentity = true
+		// After a server has failed nothing else has go-redis look for the one that has taken over.
+		o.ClusterStateReloadInterval = 5 * time.Second
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return redis.NewClusterClient(o), nil
 	case kind == "sentinel":

@@ -55,6 +55,8 @@ type Client struct {
 	o        Options
 	instance string // random
 	readers  []*reader
+	secret   string // and how a command begins that stands for that of a reader
+	standing []byte
 	queue    backlog.Queue
 	closing  context.Context
 	cancel   context.CancelFunc
@@ -100,8 +102,13 @@ func Open(rawURL string, o Options) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{redis: client, where: where, o: o, lookEvery: lookEvery}
-	c.cluster, _ = client.(*redis.ClusterClient)
+	c := &Client{redis: client, where: where, o: o, lookEvery: lookEvery, secret: rand.Text()}
+	c.standing = fmt.Appendf(nil, "*3\r\n$5\r\nxread\r\n$%d\r\n%s\r\n", len(c.secret), c.secret)
+	if c.cluster, _ = client.(*redis.ClusterClient); c.cluster != nil {
+		c.cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook{c}) })
+	} else {
+		client.AddHook(hook{c})
+	}
 	if c.o.Shards == 0 {
 		if c.o.Shards = 1; c.cluster != nil {
 			c.o.Shards = clusterShards
@@ -214,13 +221,17 @@ func (c *Client) node(ctx context.Context, key string) (*redis.Client, error) {
 }
 
 // moved is called with the error of a command, and has the client ask where keys are if that
-// may have changed.
+// may have changed. It reports whether the command was refused because of that.
 func (c *Client) moved(ctx context.Context, err error) bool {
-	if c.cluster == nil || !hasPrefix(err, "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN", "READONLY") {
+	if c.cluster == nil || err == nil {
 		return false
 	}
-	c.cluster.ReloadState(ctx)
-	return true
+	_, answered := errors.AsType[redis.Error](err)
+	refused := hasPrefix(err, "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN", "READONLY")
+	if refused || !answered { // a server that does not answer may have been replaced
+		c.cluster.ReloadState(ctx)
+	}
+	return refused
 }
 
 // hasPrefix reports whether err is one of Redis that begins with one of the words.

@@ -9,4 +9,5 @@ package redisstream
 //	client.go   what a process has of a Redis
 //	stream.go   one stream; writes
 //	reader.go   reads
+//	command.go  the command that reads, as it is sent
 //	load.go     the beginning of a stream, and what is left of it after a cut

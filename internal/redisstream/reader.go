@@ -29,8 +29,10 @@ type reader struct {
 	signal  chan struct{}
 
 	// The goroutine's.
+	number  int // in Client.readers; immutable
 	active  []*Stream
-	changed bool // the streams are others than before
+	command command
+	changed bool // the command is to be encoded again
 	byKey   map[string]*Stream
 	looked  time.Time // when unwanted streams were looked for
 	bad     int       // how often reading has failed in a row
@@ -42,6 +44,16 @@ const (
 	maxWait   = time.Second
 )
 
+// Redis looks at each stream of a command, which takes it about a microsecond. So a reader begins
+// one pace for each of its streams after the one before, and takes at most a fortieth of Redis's
+// time; more entries come with each command then. Up to a millisecond is not waited, and not more
+// than maxPause.
+const (
+	pace     = 40 * time.Microsecond
+	minPause = time.Millisecond
+	maxPause = 50 * time.Millisecond
+)
+
 // perStream is how many entries of a stream are read at once.
 const perStream = 500
 
@@ -50,8 +62,8 @@ const lookEvery = 15 * time.Second
 
 func newReader(c *Client, shard int) *reader {
 	prefix := c.o.Prefix + "{" + strconv.Itoa(shard) + "}"
-	return &reader{c: c, prefix: prefix, wakeup: prefix + "wake:" + c.instance, byKey: make(map[string]*Stream),
-		signal: make(chan struct{}, 1)}
+	return &reader{c: c, number: shard, prefix: prefix, wakeup: prefix + "wake:" + c.instance,
+		byKey: make(map[string]*Stream), signal: make(chan struct{}, 1)}
 }
 
 // add makes s one that is read. mu is held.
@@ -131,7 +143,8 @@ func (r *reader) session() error {
 	if err := r.resume(conn); err != nil {
 		return err
 	}
-	command, n := []any(nil), 0 // for n streams
+	r.changed = true
+	woken := "0-0" // the last entry of wakeup
 	for {
 		if err := r.begin(conn); err != nil {
 			return err
@@ -145,16 +158,13 @@ func (r *reader) session() error {
 			}
 		}
 		marked := r.mark()
-		if r.changed || command == nil {
-			command, n, r.changed = r.command(), len(r.active), false
-		}
-		all, err := r.read(conn, command, r.bad > 0)
+		began := time.Now()
+		all, err := r.read(conn, woken)
 		if err != nil {
 			r.unmark(marked)
 			return err
 		}
 		r.works()
-		cursors := command[len(command)-n-1:] // of the streams in order, and of wakeup
 		for i := range all {
 			one := &all[i]
 			if len(one.Messages) == 0 {
@@ -162,51 +172,62 @@ func (r *reader) session() error {
 			}
 			last := one.Messages[len(one.Messages)-1].ID
 			if s := r.byKey[one.Stream]; s != nil {
-				s.cursor, cursors[s.index] = last, last
+				s.cursor = last
+				r.advance(s.index, last)
 				c.entries.Add(uint64(len(one.Messages)))
 				s.sink.Append(one.Messages)
 			} else if one.Stream == r.wakeup {
-				cursors[n] = last
+				woken = last
+				r.advance(len(r.command.at)-1, last)
 			}
 		}
 		r.caughtUp(marked, all)
 		r.look()
+		r.pause(time.Since(began))
 	}
 }
 
-// blockAt is where in a command the time is for which it blocks.
-const blockAt = 4
-
-// command returns the arguments of the command that reads all streams. It is used again, with
-// other cursors, until there are others: there may be thousands.
-func (r *reader) command() []any {
-	args := make([]any, 0, 2*len(r.active)+8)
-	args = append(args, "xread", "count", perStream, "block", 0, "streams")
-	for i, s := range r.active {
-		s.index = i
-		args = append(args, s.key)
+// pause lets entries gather, some time after a command began, unless there are more streams to
+// begin with.
+func (r *reader) pause(passed time.Duration) {
+	d := min(time.Duration(len(r.active))*pace, maxPause)
+	if d < minPause || d <= passed {
+		return
 	}
-	args = append(args, r.wakeup)
-	for _, s := range r.active {
-		args = append(args, s.cursor)
+	t := time.NewTimer(d - passed)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.signal:
+	case <-r.c.closing.Done():
 	}
-	return append(args, "0-0")
 }
 
-// read sends the command, which does not block if soon.
-func (r *reader) read(conn *redis.Conn, command []any, soon bool) ([]redis.XStream, error) {
+// advance puts a cursor into the command.
+func (r *reader) advance(i int, cursor string) {
+	if !r.changed && !r.command.set(i, cursor) {
+		r.changed = true
+	}
+}
+
+// read sends the command that reads all streams. It does not block if there are others to begin
+// with, or after a failure.
+func (r *reader) read(conn *redis.Conn, woken string) ([]redis.XStream, error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, block+patience)
 	defer cancel()
 	wait := block
 	r.mu.Lock()
-	if soon || len(r.added) > 0 {
+	if r.bad > 0 || len(r.added) > 0 {
 		wait = time.Millisecond
 	} else {
 		r.asleep = true
 	}
 	r.mu.Unlock()
-	command[blockAt] = wait.Milliseconds()
-	cmd := redis.NewXStreamSliceCmd(ctx, command...)
+	if r.changed || r.command.block != wait {
+		r.command.encode(wait, r.active, r.wakeup, woken)
+		r.changed = false
+	}
+	cmd := r.standIn(ctx)
 	conn.Process(ctx, cmd) // the error is the command's
 	all, err := cmd.Result()
 	r.mu.Lock()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,21 +10,31 @@ import (
 
 // TestShort runs all of it for a few seconds, with few clients.
 func TestShort(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "cluster")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, store := range []string{"redis", "nats"} {
+		t.Run(store, func(t *testing.T) {
+			if store == "redis" {
+				need(t)
+			}
+			cmd := exec.CommandContext(t.Context(), program, "-store", store, "-time", "20s", "-quiet", "2s", "-clients", "90",
+				"-topics", "10", "-rate", "50")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "twice: 0, out of order: 0, missing without a gap: 0") {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+func need(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
 			t.Fatal("no redis-server; install the package redis-server")
 		}
 		t.Skip("no redis-server; install the package redis-server")
-	}
-	program := filepath.Join(t.TempDir(), "cluster")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := exec.CommandContext(context.Background(), program, "-time", "20s", "-quiet", "2s", "-clients", "90", "-topics", "10",
-		"-rate", "50")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "twice: 0, out of order: 0, missing without a gap: 0") {
-		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -15,23 +15,35 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/eventstream"
+	"github.com/chert-http/chert/eventstream/natstopic"
 	"github.com/chert-http/chert/eventstream/redistopic"
 )
 
 // maxConns is how many clients an instance has at most: the others', too, when they have been killed.
 const maxConns = 19000
 
+// history is how many events of a topic a store keeps.
+const history = 2000
+
 // instance is the process that serves.
 func instance(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("instance", flag.ContinueOnError)
 	addr := f.String("addr", "", "where it listens")
-	url := f.String("redis", "", "the Redis; without one topics are in memory")
+	url := f.String("store", "", "the store; without one topics are in memory")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	topic := inMemory()
-	if *url != "" {
-		store, err := redistopic.OpenURL(*url, &redistopic.Options{History: 2000})
+	switch {
+	case strings.HasPrefix(*url, "nats:"):
+		store, err := natstopic.Open(*url, natsOptions())
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		topic = store.Topic
+	case *url != "":
+		store, err := redistopic.OpenURL(*url, &redistopic.Options{History: history})
 		if err != nil {
 			return err
 		}
@@ -60,7 +72,11 @@ func instance(ctx context.Context, args []string) error {
 		}
 		t, err := topic(strings.TrimPrefix(r.URL.Path, "/"))
 		if err == nil {
-			_, err = t.Publish(eventstream.Event{Data: string(body)})
+			e := eventstream.Event{Data: string(body)}
+			if *url == "" {
+				e.ID = e.Data
+			}
+			_, err = t.Publish(e)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -101,8 +117,40 @@ type server struct {
 	past time.Duration // the processor's time of earlier lives
 }
 
-func newServer(p *plan, addr, redis string) *server {
-	return &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-redis", redis}}
+// servers are all instances.
+type servers []*server
+
+// startServers starts instances, at addresses that it adds to those of p.
+func (p *plan) startServers(store string) (all servers, err error) {
+	for range p.instances {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		p.addrs = append(p.addrs, addr)
+	}
+	for _, addr := range p.addrs {
+		s := &server{p: p, addr: addr, args: []string{"instance", "-addr", addr, "-store", store}}
+		if err := s.start(); err != nil {
+			all.kill()
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (all servers) kill() {
+	for _, s := range all {
+		s.kill()
+	}
+}
+
+func (all servers) cpu() (d time.Duration) {
+	for _, s := range all {
+		d += s.cpu()
+	}
+	return d
 }
 
 // start starts it, and waits until it listens.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -28,6 +27,8 @@ func main() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "instance":
 		err = instance(ctx, os.Args[2:])
+	case len(os.Args) > 1 && os.Args[1] == "nats":
+		err = natsMain(ctx, os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "clients":
 		err = clients(os.Args[2:])
 	default:
@@ -44,20 +45,23 @@ type plan struct {
 	long, quiet           time.Duration
 	clients, topics, rate int
 	instances, perProcess int
+	store                 string
 	dir                   string
 	ctx                   context.Context
 	out, log              io.Writer
 	addrs                 []string
 	self                  string
 	failed, acked         atomic.Int64
+	everywhere            bool // each event is published on each instance
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	p := &plan{ctx: ctx, out: out, log: log}
 	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	f.DurationVar(&p.long, "time", 10*time.Minute, "how long things fail")
-	f.DurationVar(&p.quiet, "quiet", 20*time.Second, "how long nothing fails, before; and of one instance alone")
+	f.DurationVar(&p.quiet, "quiet", 20*time.Second, "how long nothing fails, before; and of topics in memory")
 	f.IntVar(&p.clients, "clients", 30000, "how many clients, on all instances together")
+	f.StringVar(&p.store, "store", "redis", "redis or nats")
 	f.IntVar(&p.topics, "topics", 1000, "how many topics")
 	f.IntVar(&p.rate, "rate", 200, "how many events a second")
 	f.IntVar(&p.instances, "instances", 3, "how many instances")
@@ -74,93 +78,102 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	defer os.RemoveAll(p.dir)
 	fmt.Fprintf(out, "%d clients, %d topics, %d events/s, %d instances\n\n", p.clients, p.topics, p.rate, p.instances)
-	fmt.Fprintln(out, "| | events/s | deliveries | CPU of an instance for a delivery | Redis's CPU | p50 | p99 | commands that read, for an event |")
-	fmt.Fprintln(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Fprintln(out, "| | events/s | deliveries | CPU to publish | CPU of an instance for a delivery, besides | "+
+		"the store's CPU | p50 | p99 | commands that read, for an event |")
+	fmt.Fprintln(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	if p.quiet > 0 {
-		if err := p.alone(); err != nil {
+		if err := p.memory(); err != nil {
 			return err
 		}
 	}
 	return p.shared()
 }
 
-// alone is one instance with topics in memory and its share of clients and events.
-func (p *plan) alone() error {
-	addr, err := freeAddr()
+// memory is as many instances, clients and deliveries with topics in memory. Each event is published
+// on each instance, with an ID that is the same on all.
+func (p *plan) memory() error {
+	own := &plan{ctx: p.ctx, log: p.log, out: p.out, dir: p.dir, self: p.self, topics: p.topics, clients: p.clients,
+		rate: p.rate, instances: p.instances, perProcess: p.perProcess, quiet: p.quiet, everywhere: true}
+	servers, err := own.startServers("")
 	if err != nil {
 		return err
 	}
-	one := &plan{ctx: p.ctx, log: p.log, out: p.out, dir: p.dir, self: p.self, addrs: []string{addr}, topics: p.topics,
-		clients: p.clients / p.instances, rate: p.rate, perProcess: p.perProcess}
-	i := newServer(one, addr, "")
-	if err := i.start(); err != nil {
-		return err
-	}
-	defer i.kill()
-	g, err := one.startClients("alone")
+	defer servers.kill()
+	g, c, err := own.measure("memory", servers, nil)
 	if err != nil {
 		return err
 	}
 	defer g.kill()
-	one.publishFor(3 * time.Second)
-	before, from := i.cpu(), time.Now()
-	one.publishFor(p.quiet)
-	used, to := i.cpu()-before, time.Now()
 	time.Sleep(time.Second)
 	all, err := g.end()
 	if err != nil {
 		return err
 	}
-	all.row(p.out, "one instance, topics in memory", from, to, used, 0, 0)
+	all.row(p.out, fmt.Sprint(p.instances, " instances, topics in memory"), c)
 	return nil
+}
+
+// cost is what the instances and the store have used while nothing failed.
+type cost struct {
+	from, to  time.Time
+	publish   time.Duration // the processor's time of an instance for a request that publishes
+	requests  int           // that were in the time
+	used      time.Duration // by all instances
+	storeUsed time.Duration
+	commands  int // that read
+}
+
+// measure starts the clients and publishes for a while, before and after that. s may be nil.
+func (p *plan) measure(name string, servers servers, s store) (*clientGroup, *cost, error) {
+	c := &cost{}
+	p.publishFor(time.Second)
+	if p.quiet > 0 {
+		before := servers.cpu()
+		if n := p.publishFor(p.quiet / 2); n > 0 {
+			c.publish = (servers.cpu() - before) / time.Duration(n)
+		}
+	}
+	g, err := p.startClients(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.publishFor(3 * time.Second)
+	c.used, c.from = servers.cpu(), time.Now()
+	if s != nil {
+		c.storeUsed, c.commands = s.cpu(), s.reads()
+	}
+	if p.quiet > 0 {
+		c.requests = p.publishFor(p.quiet)
+	}
+	c.used, c.to = servers.cpu()-c.used, time.Now()
+	if s != nil {
+		c.storeUsed, c.commands = s.cpu()-c.storeUsed, s.reads()-c.commands
+	}
+	return g, c, nil
 }
 
 // shared is what this command is for.
 func (p *plan) shared() error {
-	r, err := startRedis(p)
+	st, err := startStore(p)
 	if err != nil {
 		return err
 	}
-	defer r.kill()
-	var servers []*server
-	for range p.instances {
-		addr, err := freeAddr()
-		if err != nil {
-			return err
-		}
-		p.addrs = append(p.addrs, addr)
+	defer st.kill()
+	servers, err := p.startServers(st.url())
+	if err != nil {
+		return err
 	}
-	for _, addr := range p.addrs {
-		s := newServer(p, addr, r.url())
-		if err := s.start(); err != nil {
-			return err
-		}
-		defer s.kill()
-		servers = append(servers, s)
-	}
-	g, err := p.startClients("shared")
+	defer servers.kill()
+	g, quiet, err := p.measure("shared", servers, st)
 	if err != nil {
 		return err
 	}
 	defer g.kill()
-	p.publishFor(3 * time.Second)
-	cpu := func() (d time.Duration) {
-		for _, s := range servers {
-			d += s.cpu()
-		}
-		return d
-	}
-	used, redisUsed, commands, from := cpu(), r.cpu(), r.reads(), time.Now()
-	if p.quiet > 0 {
-		p.publishFor(p.quiet)
-	}
-	used, redisUsed, commands = cpu()-used, r.cpu()-redisUsed, r.reads()-commands
-	to := time.Now()
 
 	p.failed.Store(0)
 	p.acked.Store(0)
 	fmt.Fprintf(p.log, "%s: things fail for %v\n", time.Now().Format(time.TimeOnly), p.long)
-	c := newChaos(p, r, servers)
+	c := &chaos{p: p, store: st, servers: servers}
 	done := make(chan struct{})
 	go func() {
 		c.run(p.long)
@@ -173,7 +186,7 @@ func (p *plan) shared() error {
 		return err
 	}
 	fmt.Fprintf(p.log, "%s: all is to be well\n", time.Now().Format(time.TimeOnly))
-	if err := c.heal(); err != nil {
+	if err := st.heal(); err != nil {
 		return err
 	}
 	if err := p.last(); err != nil {
@@ -185,11 +198,11 @@ func (p *plan) shared() error {
 		return err
 	}
 	if p.quiet > 0 {
-		all.row(p.out, fmt.Sprint(p.instances, " instances, Redis"), from, to, used, redisUsed, commands)
+		all.row(p.out, fmt.Sprint(p.instances, " instances, ", st.name()), quiet)
 	}
-	all.row(p.out, "the same while things fail", start, end, 0, 0, 0)
+	all.row(p.out, "the same while things fail", &cost{from: start, to: end})
 	fmt.Fprintf(p.out, "\n%s\nevents published: %d, refused: %d\n", c, p.acked.Load(), p.failed.Load())
-	return all.verify(p.out, r)
+	return all.verify(p.out, st)
 }
 
 // freeAddr returns an address that nothing listens on.
@@ -202,12 +215,14 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// publishFor publishes for a while.
-func (p *plan) publishFor(d time.Duration) {
+// publishFor publishes for a while. It returns how many requests were answered.
+func (p *plan) publishFor(d time.Duration) int {
+	before := p.acked.Load()
 	done := make(chan struct{})
 	t := time.AfterFunc(d, func() { close(done) })
 	defer t.Stop()
 	p.publishUntil(done)
+	return int(p.acked.Load() - before)
 }
 
 // publishUntil publishes, to random topics by random instances.
@@ -226,10 +241,17 @@ func (p *plan) publishUntil(done <-chan struct{}) {
 					return
 				case <-tick.C:
 				}
-				if err := p.publish(rand.N(p.topics), rand.N(len(p.addrs))); err != nil {
-					p.failed.Add(1)
-				} else {
-					p.acked.Add(1)
+				topic, first, n := rand.N(p.topics), rand.N(len(p.addrs)), 1
+				if p.everywhere {
+					n = len(p.addrs)
+				}
+				body := strconv.FormatInt(time.Now().UnixNano(), 10)
+				for i := range n {
+					if err := p.publish(topic, (first+i)%len(p.addrs), body); err != nil {
+						p.failed.Add(1)
+					} else {
+						p.acked.Add(1)
+					}
 				}
 			}
 		})
@@ -239,9 +261,8 @@ func (p *plan) publishUntil(done <-chan struct{}) {
 
 var publisher = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
-func (p *plan) publish(topic, instance int) error {
-	body := strconv.FormatInt(time.Now().UnixNano(), 10)
-	res, err := publisher.Post("http://"+p.addrs[instance]+"/"+strconv.Itoa(topic), "text/plain", bytes.NewReader([]byte(body)))
+func (p *plan) publish(topic, instance int, body string) error {
+	res, err := publisher.Post("http://"+p.addrs[instance]+"/"+strconv.Itoa(topic), "text/plain", strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -258,7 +279,7 @@ func (p *plan) last() error {
 	for topic := range p.topics {
 		var err error
 		for range 100 {
-			if err = p.publish(topic, topic%len(p.addrs)); err == nil {
+			if err = p.publish(topic, topic%len(p.addrs), "0"); err == nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

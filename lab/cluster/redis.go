@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,8 @@ type redisServers struct {
 	sentinel *redisServer
 	two      [2]*redisServer
 	primary  int
+
+	restarts, failovers, cuts int
 }
 
 type redisServer struct {
@@ -135,6 +138,91 @@ func (r *redisServers) cpu() (d time.Duration) {
 		}
 	}
 	return d
+}
+
+func (r *redisServers) name() string { return "Redis" }
+
+func (r *redisServers) faults() string {
+	return fmt.Sprintf("Redis restarted: %d, failovers: %d, times all connections to Redis were cut: %d", r.restarts, r.failovers,
+		r.cuts)
+}
+
+// fail implements store.
+func (r *redisServers) fail() error {
+	switch n := rand.N(12); {
+	case n < 6:
+		return r.cut()
+	case n < 9:
+		return r.restart()
+	}
+	return r.failover()
+}
+
+// cut ends all connections to the primary.
+func (r *redisServers) cut() error {
+	r.cuts++
+	return r.now().do("CLIENT", "KILL", "TYPE", "normal").Err()
+}
+
+// restart kills the primary and starts it again before the sentinel acts, with its data.
+func (r *redisServers) restart() error {
+	r.restarts++
+	s := r.now()
+	s.kill()
+	r.p.sleep(rand.N(500 * time.Millisecond))
+	return s.start()
+}
+
+// failover kills the primary until the replica has taken over.
+func (r *redisServers) failover() error {
+	old := r.now()
+	replica := r.two[1-r.primary]
+	if text, _ := replica.do("INFO", "replication").Text(); !strings.Contains(text, "master_link_status:up") {
+		return nil // it is not ready
+	}
+	r.failovers++
+	old.kill()
+	for range 300 {
+		if r.now() != old {
+			break
+		}
+		if !r.p.sleep(100 * time.Millisecond) {
+			return nil
+		}
+	}
+	r.p.sleep(rand.N(time.Second))
+	return old.start() // the sentinel makes it a replica
+}
+
+// heal waits until all is well.
+func (r *redisServers) heal() error {
+	for range 300 {
+		if text, _ := r.now().do("INFO", "replication").Text(); strings.Contains(text, "role:master") &&
+			strings.Contains(text, "state=online") {
+			r.p.sleep(3 * time.Second)
+			return nil
+		}
+		if !r.p.sleep(100 * time.Millisecond) {
+			break
+		}
+	}
+	return fmt.Errorf("there is no primary with a replica after half a minute")
+}
+
+// kept implements store.
+func (r *redisServers) kept() ([][]id, error) {
+	kept := make([][]id, r.p.topics)
+	for t := range kept {
+		entries, err := r.now().do("XRANGE", "chert:topic:{0}"+strconv.Itoa(t), "-", "+").Slice()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			ms, seq := parseID(e.([]any)[0].(string))
+			kept[t] = append(kept[t], id{ms, seq})
+		}
+	}
+	return kept, nil
 }
 
 // reads returns how many XREAD the primary has done.

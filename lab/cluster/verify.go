@@ -41,13 +41,13 @@ func readResults(p *plan, files []string) (*results, error) {
 }
 
 // row prints a row of the table, of what was delivered in a time.
-func (all *results) row(w io.Writer, name string, from, to time.Time, used, redisUsed time.Duration, commands int) {
+func (all *results) row(w io.Writer, name string, c *cost) {
 	var latency []uint32
 	events := make(map[[3]uint64]bool)
 	for n, records := range all.clients {
 		topic := uint64(n / len(all.p.addrs) % all.p.topics)
 		for _, r := range records {
-			if r.Kind == kindEvent && r.At >= from.UnixNano() && r.At < to.UnixNano() {
+			if r.Kind == kindEvent && r.At >= c.from.UnixNano() && r.At < c.to.UnixNano() {
 				latency = append(latency, r.Latency)
 				events[[3]uint64{topic, r.MS, uint64(r.Seq)}] = true
 			}
@@ -61,16 +61,18 @@ func (all *results) row(w io.Writer, name string, from, to time.Time, used, redi
 	at := func(q float64) time.Duration {
 		return (time.Duration(latency[int(q*float64(len(latency)-1))]) * time.Microsecond).Round(10 * time.Microsecond)
 	}
-	per, other, reads := "", "", ""
-	if used > 0 {
+	publish, per, other, reads := "", "", "", ""
+	if c.used > 0 {
+		publish = c.publish.Round(time.Microsecond).String()
+		used := c.used - time.Duration(c.requests)*c.publish
 		per = (used / time.Duration(len(latency))).Round(100 * time.Nanosecond).String()
 	}
-	if redisUsed > 0 {
-		other = strconv.FormatFloat(100*redisUsed.Seconds()/to.Sub(from).Seconds(), 'f', 1, 64) + " %"
-		reads = strconv.FormatFloat(float64(commands)/float64(len(events))/float64(len(all.p.addrs)), 'f', 2, 64)
+	if c.storeUsed > 0 {
+		other = strconv.FormatFloat(100*c.storeUsed.Seconds()/c.to.Sub(c.from).Seconds(), 'f', 1, 64) + " %"
+		reads = strconv.FormatFloat(float64(c.commands)/float64(len(events))/float64(len(all.p.addrs)), 'f', 2, 64)
 	}
 	rate := strconv.Itoa(all.p.rate)
-	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %v | %v | %s |\n", name, rate, len(latency), per, other, at(0.5), at(0.99), reads)
+	fmt.Fprintf(w, "| %s | %s | %d | %s | %s | %s | %v | %v | %s |\n", name, rate, len(latency), publish, per, other, at(0.5), at(0.99), reads)
 }
 
 type id struct {
@@ -88,25 +90,18 @@ func (a id) compare(b id) int {
 	return int(int64(a.seq) - int64(b.seq))
 }
 
-// verify compares what the clients have got with what Redis has in the end.
-func (all *results) verify(w io.Writer, r *redisServers) error {
-	kept := make([][]id, all.p.topics)
-	for t := range kept {
-		entries, err := r.now().do("XRANGE", "chert:topic:{0}"+strconv.Itoa(t), "-", "+").Slice()
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			ms, seq := parseID(e.([]any)[0].(string))
-			kept[t] = append(kept[t], id{ms, seq})
-		}
+// verify compares what the clients have got with what the store has in the end.
+func (all *results) verify(w io.Writer, s store) error {
+	kept, err := s.kept()
+	if err != nil {
+		return err
 	}
 	var v verdict
 	for n, records := range all.clients {
 		v.client(records, kept[n/len(all.p.addrs)%all.p.topics], n, w)
 	}
-	fmt.Fprintf(w, "events of clients: %d; gaps that they were told of: %d, to %d clients; events lost by Redis after they were delivered: %d\n",
-		v.events, v.gaps, v.gapped, v.lost)
+	fmt.Fprintf(w, "events of clients: %d; gaps that they were told of: %d, to %d clients; events lost by %s after they were delivered: %d\n",
+		v.events, v.gaps, v.gapped, s.name(), v.lost)
 	fmt.Fprintf(w, "twice: %d, out of order: %d, missing without a gap: %d\n", v.twice, v.disorder, v.missing)
 	if v.twice+v.disorder+v.missing > 0 {
 		return errors.New("clients have not got what they should")
@@ -117,7 +112,7 @@ func (all *results) verify(w io.Writer, r *redisServers) error {
 // verdict counts what is right and wrong.
 type verdict struct{ events, gaps, gapped, lost, twice, disorder, missing int }
 
-// client adds what a client has got of a topic of which Redis has kept some events.
+// client adds what a client has got of a topic of which the store has kept some events.
 func (v *verdict) client(records []record, kept []id, n int, w io.Writer) {
 	complain := func(what string, r record) {
 		if v.twice+v.disorder+v.missing <= 10 {

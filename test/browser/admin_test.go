@@ -141,7 +141,7 @@ func TestAdminMeasures(t *testing.T) {
 }
 
 // described says which process it is, with names too long for a telephone.
-var described = &admin.Options{Upstreams: forwarded, Version: "program v1.2.3 (<img src=x>)", Setup: func() admin.Setup {
+var described = &admin.Options{Upstreams: forwarded, Stores: shared, Version: "program v1.2.3 (<img src=x>)", Setup: func() admin.Setup {
 	now := time.Now()
 	return admin.Setup{Addrs: []string{"https://[2001:db8::1]:443/", "unix:/run/" + strings.Repeat("long", 30)},
 		Config: `"/etc/<img src=x>.toml"`, Loaded: now.Add(-time.Hour),
@@ -152,6 +152,12 @@ var described = &admin.Options{Upstreams: forwarded, Version: "program v1.2.3 (<
 			{Hosts: []string{"<img src=x>"}, What: "redirect", Certificate: "a file", Expires: now.Add(time.Hour)},
 		}}
 }}
+
+// shared are stores, one of which does not respond.
+func shared() []stats.Store {
+	return []stats.Store{{Name: "topics<img src=x>", Streams: 12, Read: 300, Published: 100},
+		{Name: "rooms", Away: true, Streams: 2, Waiting: 40, Failed: 3, Cuts: 5, Gaps: 1}}
+}
 
 // forwarded are upstreams, one of whose servers is ejected.
 func forwarded() []proxy.UpstreamStatus {
@@ -207,6 +213,9 @@ func TestAdminPage(t *testing.T) {
 		if !strings.HasPrefix(got, want) || i == 1 && !strings.HasSuffix(got, "||2\u00a0ms|3 of 10|4|50\u00a0%|") {
 			t.Errorf("upstreams: %q, want %q", got, want)
 		}
+	}
+	for i, want := range []string{"topics<img src=x>|connected|0|0|12||||", "rooms|away|0|0|2|40|3|5|1"} {
+		await(t, tab, fmt.Sprintf(`Array.from(document.querySelectorAll("#stores tr")[%d].cells).map(c => c.textContent.trim()).join("|") === %q`, i, want))
 	}
 	if n := eval[int](t, tab, `document.querySelectorAll("img, main script, iframe, [onerror]").length`); n != 0 {
 		t.Errorf("%d elements that no page has", n)

@@ -14,19 +14,24 @@ import (
 // slots of a cluster.
 const slots = 16384
 
+// node starts a server that is to be in a cluster.
+func node(t testing.TB) *Server {
+	t.Helper()
+	return Start(t, "--cluster-enabled", "yes", "--cluster-port", freeport.Port(t), "--cluster-node-timeout", "2000")
+}
+
 // Cluster starts a cluster of n servers without replicas.
 func Cluster(t testing.TB, n int) []*Server {
 	t.Helper()
 	var all []*Server
 	for i := range n {
-		s := Start(t, "--cluster-enabled", "yes", "--cluster-port", freeport.Port(t), "--cluster-node-timeout", "2000")
+		s := node(t)
 		s.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		s.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/n), strconv.Itoa((i+1)*slots/n-1))
 		all = append(all, s)
 	}
 	for _, s := range all[1:] {
-		host, port, _ := net.SplitHostPort(s.Addr)
-		all[0].Must("CLUSTER", "MEET", host, port, s.args[3])
+		all[0].meet(s)
 	}
 	for _, s := range all {
 		s.Await("cluster_state:ok", "CLUSTER", "INFO")
@@ -34,6 +39,30 @@ func Cluster(t testing.TB, n int) []*Server {
 		s.Await("cluster_slots_ok:16384", "CLUSTER", "INFO")
 	}
 	return all
+}
+
+// meet adds a server to a cluster.
+func (s *Server) meet(other *Server) {
+	s.t.Helper()
+	host, port, _ := net.SplitHostPort(other.Addr)
+	s.Must("CLUSTER", "MEET", host, port, other.args[3])
+}
+
+// Replica adds a replica of one server of a cluster, which all of them know then.
+func Replica(t testing.TB, all []*Server, of *Server) *Server {
+	t.Helper()
+	r := node(t)
+	all[0].meet(r)
+	id := of.Must("CLUSTER", "MYID")
+	r.Await(id, "CLUSTER", "NODES")
+	r.Await("cluster_slots_ok:16384", "CLUSTER", "INFO")
+	r.Must("CLUSTER", "REPLICATE", id)
+	r.Await("master_link_status:up", "INFO", "replication")
+	own := r.Must("CLUSTER", "MYID")
+	for _, s := range all {
+		s.Await(own, "CLUSTER", "REPLICAS", id)
+	}
+	return r
 }
 
 // Sentinel starts a sentinel that watches master, under the name "main". Its

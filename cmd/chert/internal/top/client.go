@@ -106,10 +106,12 @@ func (c *Client) Setup(ctx context.Context) (s admin.Setup, err error) {
 	return s, err
 }
 
-// Upstreams are those that a server forwards to, at one moment.
+// Upstreams are those that a server forwards to, and the stores through which it shares topics
+// and rooms, at one moment.
 type Upstreams struct {
 	At        time.Time
 	Upstreams []proxy.UpstreamStatus
+	Stores    []stats.Store
 }
 
 // Upstreams reads the state of those that the server forwards to.

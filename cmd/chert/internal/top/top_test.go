@@ -246,7 +246,8 @@ func TestUpstreams(t *testing.T) {
 				{Addr: "10.0.0.2:8080", State: "ejected", Check: "unchecked", Cause: "5 failures: \x1b", Failures: 5,
 					Until: at.Add(7 * time.Second)},
 				{Addr: "[::1]:80", State: "up", Check: "unchecked", Backup: true, Draining: true},
-			}}}}
+			}}}, []stats.Store{{Name: "topics", Streams: 12, Read: requests, Published: requests / 2, Waiting: 2, Gaps: 1},
+			{Name: "rooms\x1b", Away: true}}}
 	}
 	before, now := state(100), state(300)
 	now.At = at.Add(2 * time.Second)
@@ -257,6 +258,9 @@ func TestUpstreams(t *testing.T) {
 		{"  10.0.0.1:8080                  100        0     2 ms      3/10     4    50% up, checks passing", normal},
 		{"  10.0.0.2:8080                    0        5        -         0     0      - ejected: 5 failures: \\x1b, for 5s", warn},
 		{"  [::1]:80                         0        0        -         0     0      - draining, backup", normal},
+		{"STORE                         READ/S STORED/S  STREAMS  WAITING FAILED   CUTS   GAPS STATE", head},
+		{"  topics                         100       50       12        2      0      0      1 connected", normal},
+		{"  rooms\\x1b                        0        0        0        0      0      0      0 away", warn},
 	} {
 		if i >= len(got) || !strings.HasPrefix(got[i].text, want.text) || got[i].style != want.style {
 			t.Errorf("line %d: %q, want %q", i, got[min(i, len(got)-1)], want)

@@ -14,7 +14,7 @@ func upstreams(now, before *Upstreams) (lines []line) {
 	lines = append(lines, line{fmt.Sprintf(columns, "UPSTREAM, SERVER", "PER S", "FAILURES", "LATENCY", "IN FLIGHT",
 		"KEPT", "REUSE", "STATE"), head})
 	if len(now.Upstreams) == 0 {
-		return append(lines, line{"nothing is forwarded", dim})
+		return append(append(lines, line{"nothing is forwarded", dim}), stores(now, before)...)
 	}
 	for i := range now.Upstreams {
 		u := &now.Upstreams[i]
@@ -52,6 +52,36 @@ func upstreams(now, before *Upstreams) (lines []line) {
 				interval.Number(float64(s.Failures)), duration(s.Latency), inFlight, fmt.Sprint(s.Idle), reuse,
 				Clean(state)), style})
 		}
+	}
+	return append(lines, stores(now, before)...)
+}
+
+// stores returns the stores, if there are any. Rates are those since before.
+func stores(now, before *Upstreams) (lines []line) {
+	if len(now.Stores) == 0 {
+		return nil
+	}
+	const columns = "%-28s %7s %8s %8s %8s %6s %6s %6s %s"
+	lines = append(lines, line{fmt.Sprintf(columns, "STORE", "READ/S", "STORED/S", "STREAMS", "WAITING", "FAILED",
+		"CUTS", "GAPS", "STATE"), head})
+	for i := range now.Stores {
+		s := &now.Stores[i]
+		read, stored := "-", "-"
+		for j := range before.Stores {
+			old := &before.Stores[j]
+			seconds := now.At.Sub(before.At).Seconds()
+			if old.Name == s.Name && seconds > 0 && s.Read >= old.Read && s.Published >= old.Published {
+				read = interval.Number(float64(s.Read-old.Read) / seconds)
+				stored = interval.Number(float64(s.Published-old.Published) / seconds)
+			}
+		}
+		count := func(n uint64) string { return interval.Number(float64(n)) }
+		state, style := "connected", normal
+		if s.Away {
+			state, style = "away", warn
+		}
+		lines = append(lines, line{fmt.Sprintf(columns, "  "+Clean(s.Name), read, stored, count(uint64(s.Streams)),
+			count(uint64(s.Waiting)), count(s.Failed), count(s.Cuts), count(s.Gaps), state), style})
 	}
 	return lines
 }
