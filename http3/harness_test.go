@@ -138,6 +138,10 @@ func (r *running) bare(o *quic.Config) *raw {
 	return c
 }
 
+func clientTLS() *tls.Config {
+	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}
+}
+
 // tryDial is bare for a connection that may be refused.
 func (r *running) tryDial(o *quic.Config) (*raw, error) {
 	to, err := net.ResolveUDPAddr("udp", r.addr)
@@ -146,7 +150,7 @@ func (r *running) tryDial(o *quic.Config) (*raw, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), servertest.Patience)
 	defer cancel()
-	c, err := dialer(r.t).Dial(ctx, to, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, o)
+	c, err := dialer(r.t).Dial(ctx, to, clientTLS(), o)
 	if err != nil {
 		return nil, err
 	}

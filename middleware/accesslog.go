@@ -295,7 +295,7 @@ func (l *AccessLog) serveDirect(x *direct.Exchange, next direct.Handler) (answer
 func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	rec := l.newRecord(x.Time())
 	e, m := &rec.e, &rec.m
-	e.remote, e.user, e.method, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), "HTTP/1.1"
+	e.remote, e.user, e.method, e.proto = x.RemoteAddr(), user.Of(x), x.Method(), x.Proto()
 	e.target = l.shown(view.String(x.Target()))
 	e.ip = x.PeerIP()
 	e.views = true

@@ -25,6 +25,7 @@ type Request struct {
 	PeerIP     string
 	Local      Local // nil if the server does not tell
 	TLS        bool  // the connection is encrypted
+	Major      uint8 // of the version of HTTP, if that is 2 or 3; otherwise it is HTTP/1.1
 	Fields     Fields
 	// Forwards: the server can forward the request to another one; see Exchange.Forward.
 	Forwards bool
@@ -112,6 +113,18 @@ func (x *Exchange) Body() []byte { return x.req.Body }
 
 // Fields returns the request's header fields.
 func (x *Exchange) Fields() Fields { return x.req.Fields }
+
+// Proto returns the version of HTTP, as Request.Proto of package net/http has it: "HTTP/1.1",
+// "HTTP/2.0" or "HTTP/3.0".
+func (x *Exchange) Proto() string {
+	switch x.req.Major {
+	case 2:
+		return "HTTP/2.0"
+	case 3:
+		return "HTTP/3.0"
+	}
+	return "HTTP/1.1"
+}
 
 // RemoteAddr returns the address of the client.
 func (x *Exchange) RemoteAddr() string { return x.req.RemoteAddr }

@@ -63,7 +63,7 @@ func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
 	if !end {
 		return false
 	}
-	req, dh, ok := section.Direct(&s.Client, &r.fields, t)
+	req, dh, ok := section.Direct(&s.Client, &r.fields, t, 2)
 	if !ok || !s.placeDirect(req.Method, t.Path) {
 		return false
 	}

@@ -49,7 +49,7 @@ func (d *directRequest) Ended(e exec.End) {
 // plain way. Afterwards r is not the caller's.
 func (st *stream) serveDirect(r *request) bool {
 	s := st.s
-	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t)
+	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t, 3)
 	if !ok {
 		return false
 	}

@@ -23,8 +23,8 @@ func (f *Fields) Init() { f.all = f.Each }
 
 // Direct makes the request for a direct handler of one that has ended, which has no body. ok is
 // false for what asks for something else than an answer, and without such a handler. With
-// MaxHandlers the plain way knows how to wait.
-func Direct(c *bridge.Client, f *Fields, t *Target) (req wire.Request, h direct.Handler, ok bool) {
+// MaxHandlers the plain way knows how to wait. major is the version of HTTP.
+func Direct(c *bridge.Client, f *Fields, t *Target, major uint8) (req wire.Request, h direct.Handler, ok bool) {
 	h, ok = c.UserHandler().(direct.Handler)
 	if !ok || c.Slots != nil || t.Expect || t.Trailer || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
 		return req, h, false
@@ -32,7 +32,7 @@ func Direct(c *bridge.Client, f *Fields, t *Target) (req wire.Request, h direct.
 	peer := c.Link.Peer()
 	req = wire.Request{
 		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
-		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: c.HasTLS(), Fields: f, Local: c,
+		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: c.HasTLS(), Major: major, Fields: f, Local: c,
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.Host
