@@ -39,7 +39,6 @@ type server struct {
 	open     int // connections, those whose handshakes have not ended too
 	sessions map[*h3.Session]struct{}
 	begun    bool          // the socket is read
-	leaving  bool          // another process is about to read it
 	closed   chan struct{} // Close was called
 	none     chan struct{} // that, and open is 0
 }
@@ -213,11 +212,7 @@ func (s *server) serve(c *quic.Conn) {
 	})
 	s.mu.Lock()
 	s.sessions[session] = struct{}{}
-	leaving := s.leaving
 	s.mu.Unlock()
 	s.host.Track(session)
-	if leaving {
-		session.Drain()
-	}
 	session.Serve()
 }

@@ -74,7 +74,11 @@ func (s *server) begin() error {
 	if s.isClosed() {
 		return nil
 	}
-	warn := quietBuffer()
+	warn := false
+	quietBuffer.Do(func() {
+		warn = os.Getenv(noWarning) == ""
+		os.Setenv(noWarning, "true")
+	})
 	s.transport = &quic.Transport{
 		Conn: s.socket.UDPConn, ConnectionIDLength: 8, ConnContext: s.enter, VerifySourceAddress: s.doubts,
 		DisableVersionNegotiationPackets: false,
@@ -121,24 +125,8 @@ const (
 	noWarning = "QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING"
 )
 
-// quietBuffer has quic-go say nothing of small buffers, and reports whether it would have: at the
-// first call, unless the variable is set already.
-var quietBuffer = onceTrue(func() bool {
-	if os.Getenv(noWarning) != "" {
-		return false
-	}
-	os.Setenv(noWarning, "true")
-	return true
-})
-
-// onceTrue returns f's result at the first call, and false later.
-func onceTrue(f func() bool) func() bool {
-	var once sync.Once
-	return func() (result bool) {
-		once.Do(func() { result = f() })
-		return result
-	}
-}
+// quietBuffer has quic-go say nothing of small buffers, once.
+var quietBuffer sync.Once
 
 // checkBuffer logs if the socket keeps less than quic-go, which has set what it may, wants.
 func (s *server) checkBuffer() {
@@ -209,12 +197,9 @@ func (s *server) end() {
 // replacedFor is how long requests may take that are under way at an upgrade.
 const replacedFor = time.Second
 
-// replaced ends the connections, since another process is to read the socket. Until it returns this
-// process does, and accepts connections, as no other one would.
+// replaced ends the connections, since another process is to read the socket. For a time this
+// process goes on, and accepts connections, as no other one would.
 func (s *server) replaced() {
-	s.mu.Lock()
-	s.leaving = true
-	s.mu.Unlock()
 	open := s.all()
 	for _, session := range open {
 		session.Drain()
@@ -225,13 +210,15 @@ func (s *server) replaced() {
 		case <-s.none:
 		}
 	}
+	// From here on packets wait for the other process: those of clients that come back at once too.
+	s.socket.SetReadDeadline(time.Unix(1, 0))
 	var wait sync.WaitGroup
 	for _, session := range s.all() {
 		wait.Go(session.Kill)
 	}
 	wait.Wait()
-	s.Close()
-	s.end() // handshakes too
+	s.Close() // handshakes too
+	s.end()
 }
 
 func (s *server) all() []*h3.Session {
