@@ -198,3 +198,26 @@ func TestHTTP3Secret(t *testing.T) {
 		t.Errorf("of a cluster: %v, %v", s, err)
 	}
 }
+
+// chert check has the records of the DNS.
+func TestHTTP3Records(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "www", "f"), "body")
+	file := filepath.Join(dir, "chert.toml")
+	const sites = "[[site]]\nhosts = ['example.com', '*.example.org', '192.0.2.1', '*']\nroot = 'www'\ntls_self = true\n"
+	for _, tt := range []struct{ text, want string }{
+		{"listen = ':443'\n", ""},
+		{"listen = ':443'\nhttp3 = true\n", `example.com. HTTPS 1 . alpn="h3,h2"` + "\n" + `*.example.org. HTTPS 1 . alpn="h3,h2"` + "\n"},
+		{"http3 = true\n", `example.com. HTTPS 1 . alpn="h3,h2"` + "\n" + `*.example.org. HTTPS 1 . alpn="h3,h2"` + "\n"},
+		{"[[listen]]\naddress = ':8443'\nprotocols = ['h1', 'h3']\n", `_8443._https.example.com. HTTPS 1 . alpn="h3"` + "\n"},
+		{"http3 = true\n[[listen]]\naddress = ':443'\nprotocols = ['h1', 'h2']\n", ""},
+	} {
+		write(t, file, tt.text+sites)
+		code, stdout, stderr := inProcess(t, "check", file)
+		_, records, _ := strings.Cut(stdout, "browsers begin by HTTP/3:\n")
+		if code != exitOK || records != tt.want {
+			t.Errorf("%s: %d %q, %s", tt.text, code, stdout, stderr)
+		}
+	}
+}
