@@ -92,7 +92,7 @@ type packets struct {
 // prepare opens the socket of a listener, unless it is open.
 func (p *packets) prepare(h accept.Packets, l net.Listener) error {
 	p.mu.Lock()
-	before, is := p.before, p.open != nil
+	before, is := p.before, p.open != nil || p.next != nil
 	p.mu.Unlock()
 	if is {
 		return nil

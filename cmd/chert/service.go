@@ -71,13 +71,11 @@ func (s *service) bind(all []endpoint, h accept.Packets) (bindings []*binding, u
 			bindings = append(bindings, b)
 			continue
 		}
-		l, err := listen(opener(s.srv), e)
+		b, err := s.open(e, h)
 		if err != nil {
 			s.unbind(opened)
-			return nil, nil, s.explainBind(e, err)
+			return nil, nil, err
 		}
-		b := &binding{listener: l, at: e}
-		s.http3.of.Store(l.Listener, &b.packets)
 		opened, bindings = append(opened, b), append(bindings, b)
 	}
 	before := make([]endpoint, len(bindings))
@@ -101,6 +99,29 @@ func (s *service) bind(all []endpoint, h accept.Packets) (bindings []*binding, u
 			s.errs.Print(err)
 		}
 	}, nil
+}
+
+// open opens an endpoint.
+func (s *service) open(e endpoint, h accept.Packets) (*binding, error) {
+	for tries := 1; ; tries++ {
+		l, err := listen(opener(s.srv), e)
+		if err != nil {
+			return nil, s.explainBind(e, err)
+		}
+		b := &binding{listener: l, at: e}
+		s.http3.of.Store(l.Listener, &b.packets)
+		if !e.http3 || h == nil {
+			return b, nil
+		}
+		if err = b.packets.prepare(h, b.Listener); err == nil {
+			return b, nil
+		}
+		s.unbind([]*binding{b})
+		// The system has chosen a port of TCP, which may be another program's of UDP.
+		if !isAddrInUse(err) || e.network != "tcp" || e.port() != "" || tries == 10 {
+			return nil, explainUDP(e, err)
+		}
+	}
 }
 
 // explainBind adds to the error of listen what is open already.
