@@ -51,7 +51,7 @@ func (s *Server) baseContext(l net.Listener) context.Context {
 }
 
 // config returns the configuration of the connections of a Serve call.
-func (s *Server) config(base context.Context, altSvc string) *h1.Config {
+func (s *Server) config(base context.Context, altSvc *bridge.AltSvc) *h1.Config {
 	header, idle := s.ReadHeaderTimeout, s.IdleTimeout
 	if header == 0 {
 		header = max(s.ReadTimeout, 0)

@@ -56,7 +56,6 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 		Slice:        h2.DefaultSlice,
 	}
 	c.ExtendedConnect = s.ExtendedConnect
-	c.SetAltSvc()
 	if of.MaxReceiveBufferPerConnection != 0 || of.MaxReceiveBufferPerStream != 0 {
 		c.MaxWindow = 0 // they stay what they were set to
 	}

@@ -68,9 +68,15 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 func (s *Server) serve(sv *serving) error {
-	if !s.begin(sv) {
-		sv.l.Close()
-		return ErrServerClosed
+	// Before others know of the call: then the program may tell a process before it that it has all
+	// it wants.
+	err := s.openPackets(sv)
+	if err == nil && !s.begin(sv) {
+		err = ErrServerClosed
+	}
+	if err != nil {
+		sv.closeSockets()
+		return err
 	}
 	defer s.done(sv)
 	if s.Upgrader != nil {
@@ -79,7 +85,7 @@ func (s *Server) serve(sv *serving) error {
 		case <-sv.stop:
 		}
 	}
-	err := s.serveWith(sv)
+	err = s.serveWith(sv)
 	if s.ending() {
 		return ErrServerClosed
 	}
@@ -92,21 +98,29 @@ type serving struct {
 	l      net.Listener
 	// below is l, but for ServeTLS: there l is TLS with the configuration tls over
 	// below.
-	below net.Listener
-	tls   *tls.Config
-	once  sync.Once
-	err   error
-	stop  chan struct{} // closed by Shutdown and Close
+	below   net.Listener
+	tls     *tls.Config
+	packets accept.PacketServer // of HTTP/3; nil for none
+	once    sync.Once
+	err     error
+	stop    chan struct{} // closed by Shutdown and Close
 }
 
 // close closes the listener once, as net/http does.
 func (sv *serving) close() error {
 	sv.once.Do(func() {
 		close(sv.stop)
-		sv.err = sv.l.Close()
+		sv.err = sv.closeSockets()
 	})
 	sched.Point("close", uint64(sv.number))
 	return sv.err
+}
+
+func (sv *serving) closeSockets() error {
+	if sv.packets != nil {
+		sv.packets.Close()
+	}
+	return sv.l.Close()
 }
 
 func (s *Server) begin(sv *serving) bool {
@@ -144,15 +158,9 @@ func (s *Server) serveWith(sv *serving) error {
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}
-	packets, err := s.openPackets(sv, base)
+	altSvc, err := s.servePackets(sv, base)
 	if err != nil {
 		return err
-	}
-	altSvc := ""
-	if packets != nil {
-		altSvc = packets.AltSvc()
-		defer packets.Close()
-		packets.Serve()
 	}
 	own, _ := sv.below.(*accept.Listener)
 	switch sv.below.(type) {

@@ -180,7 +180,7 @@ function tiles(r, color) {
   set($("p50"), total.p50 ? `half below ${time(total.p50)}, nine in ten below ${time(total.p90)}` : "");
   set($("open"), number(c.open));
   const kinds = [{ name: "active", n: c.active }, { name: "HTTP/1", n: c.http1 }, { name: "HTTP/2", n: c.http2 },
-    { name: "WebSockets", n: c.webSockets }, { name: "streams", n: c.eventStreams }, { name: "on goroutines", n: c.goroutines }];
+    { name: "HTTP/3", n: c.http3 }, { name: "WebSockets", n: c.webSockets }, { name: "streams", n: c.eventStreams }, { name: "on goroutines", n: c.goroutines }];
   set($("conns"), [listed(kinds.filter(k => k.n > 0), number), `${number(c.accepted)} new/s`].filter(Boolean).join("; "));
   set($("running"), number(r.running));
   set($("waiting"), `${number(r.waiting)} waiting; ${listed(r.ways.filter(w => w.n > 0), n => percent(n / (r.requests || 1)))}`);

@@ -22,7 +22,10 @@ type Options struct {
 }
 
 // HTTP3 is HTTP/3 for a chert.Server, or for several. It is safe for concurrent use.
-type HTTP3 struct{ o Options }
+type HTTP3 struct {
+	o    Options
+	made bool // the secret is no other instance's
+}
 
 var _ accept.Packets = (*HTTP3)(nil)
 
@@ -34,7 +37,7 @@ func New(o *Options) *HTTP3 {
 	}
 	h.o.Port, h.o.MaxAge = max(h.o.Port, 0), cmp.Or(max(h.o.MaxAge, 0), 24*time.Hour)
 	if h.o.Secret == nil {
-		h.o.Secret = new([32]byte)
+		h.o.Secret, h.made = new([32]byte), true
 		rand.Read(h.o.Secret[:])
 	}
 	return h

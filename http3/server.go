@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,45 +19,28 @@ import (
 	codec "github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/observe"
 	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/tally"
 )
 
 // server is a UDP socket and the connections that come on it.
 type server struct {
 	h         *HTTP3
-	host      *accept.PacketHost
-	socket    *net.UDPConn
-	transport *quic.Transport
+	secret    [32]byte
+	socket    *successor.Packets
+	host      *accept.PacketHost // from Serve on
+	transport *quic.Transport    // from begin on
 	listener  *quic.Listener
 	config    func() *h3.Config
 
 	shaking atomic.Int64 // connections whose handshakes have not ended
 
-	mu     sync.Mutex
-	open   int // connections, those whose handshakes have not ended too
-	closed bool
-}
-
-// OpenPackets implements accept.Packets, for chert.Server.
-func (h *HTTP3) OpenPackets(host *accept.PacketHost, addr *net.TCPAddr) (accept.PacketServer, error) {
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone})
-	if err != nil {
-		return nil, fmt.Errorf("chert: HTTP/3: %w", err)
-	}
-	s := &server{h: h, host: host, socket: socket}
-	s.config = sync.OnceValue(s.makeConfig)
-	s.transport = &quic.Transport{
-		Conn: socket, ConnectionIDLength: 8, ConnContext: s.enter, VerifySourceAddress: s.doubts,
-		DisableVersionNegotiationPackets: false,
-	}
-	if err := s.setKeys(); err == nil {
-		s.listener, err = s.transport.Listen(tlsConfig(host.TLS), s.quicConfig())
-	}
-	if err != nil {
-		socket.Close()
-		return nil, fmt.Errorf("chert: HTTP/3: %w", err)
-	}
-	return s, nil
+	mu       sync.Mutex
+	open     int // connections, those whose handshakes have not ended too
+	sessions map[*h3.Session]struct{}
+	begun    bool          // the socket is read
+	closed   chan struct{} // Close was called
+	none     chan struct{} // that, and open is 0
 }
 
 // setKeys makes the keys of the transport.
@@ -71,7 +52,7 @@ func (s *server) setKeys() error {
 		{"chert stateless reset", func(k []byte) { s.transport.StatelessResetKey = (*quic.StatelessResetKey)(k) }},
 		{"chert address token", func(k []byte) { s.transport.TokenGeneratorKey = (*quic.TokenGeneratorKey)(k) }},
 	} {
-		k, err := hkdf.Key(sha256.New, s.h.o.Secret[:], nil, key.label, 32)
+		k, err := hkdf.Key(sha256.New, s.secret[:], nil, key.label, 32)
 		if err != nil {
 			return err
 		}
@@ -127,28 +108,6 @@ func (s *server) makeConfig() *h3.Config {
 		Config: &cfg.Config, List: pack.Limits{Bytes: bytes, Fields: fields}, MaxStreams: s.host.MaxStreams,
 		HeadTime: cfg.HeadTime, IdleTime: cfg.IdleTime,
 		ExtendedConnect: s.host.ExtendedConnect, CountError: s.host.CountError,
-	}
-}
-
-// AltSvc implements accept.PacketServer.
-func (s *server) AltSvc() string {
-	port := s.h.o.Port
-	if port == 0 {
-		port = s.socket.LocalAddr().(*net.UDPAddr).Port
-	}
-	return `h3=":` + strconv.Itoa(port) + `"; ma=` + strconv.Itoa(int(s.h.o.MaxAge.Seconds()))
-}
-
-// Serve implements accept.PacketServer.
-func (s *server) Serve() { go s.accept() }
-
-func (s *server) accept() {
-	for {
-		c, err := s.listener.Accept(context.Background())
-		if err != nil {
-			return // closed
-		}
-		go s.serve(c)
 	}
 }
 
@@ -215,11 +174,8 @@ func (s *server) leave(e *entry) {
 	s.host.Gate.Leave(counts)
 	s.mu.Lock()
 	s.open--
-	last := s.closed && s.open == 0
 	s.mu.Unlock()
-	if last {
-		s.end()
-	}
+	s.endIfLast()
 }
 
 // admit counts a client that has shown its address, or reports that it has too many connections.
@@ -249,30 +205,14 @@ func (s *server) serve(c *quic.Conn) {
 	t.Add(false, tally.Accepted, 1)
 	session := s.config().New(connection{c, &state}, t, func(session *h3.Session) {
 		t.Add(false, tally.Closed, 1)
+		s.mu.Lock()
+		delete(s.sessions, session)
+		s.mu.Unlock()
 		s.host.Untrack(session)
 	})
+	s.mu.Lock()
+	s.sessions[session] = struct{}{}
+	s.mu.Unlock()
 	s.host.Track(session)
 	session.Serve()
-}
-
-// Close implements accept.PacketServer.
-func (s *server) Close() {
-	s.listener.Close()
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	none := s.open == 0
-	s.mu.Unlock()
-	if first && none {
-		s.end()
-	}
-}
-
-// end closes the socket, on which there are no connections. Not at once: the last of them may have
-// something to say about its end.
-func (s *server) end() {
-	go func() {
-		s.transport.Close()
-		s.socket.Close()
-	}()
 }

@@ -18,8 +18,8 @@ var (
 	connections = desc("chert_connections", "Open connections, by what drives them: loop or goroutine.", "engine")
 	busy        = desc("chert_connections_active", "Open connections with a request in progress, or part of one.")
 	protocols   = desc("chert_connections_speaking",
-		"Open connections by protocol: http1, http2, websocket, event_stream. The last two may be streams of http2 "+
-			"and are then counted twice.", "protocol")
+		"Open connections by protocol: http1, http2, http3, websocket, event_stream. The last two may be streams of "+
+			"http2 and http3 and are then counted twice.", "protocol")
 )
 
 // The server's own work.

@@ -47,8 +47,8 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
 Only the file and the folders that it names are opened: neither an address nor
 the store of rate limits or of [cluster]; of that it says what is shared. Names of upstream servers are looked up, for 3 s at
 most, and a warning says which have no address. Certificates that expire soon or are not for their hosts
-are a warning on stderr, as is what is permitted and probably not meant. Exit
-codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
+are a warning on stderr, as is what is permitted and probably not meant. With
+http3 the records for the DNS are printed. Exit codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
 
 --explain sends a request through the handlers of the file, without a server, and
 prints the site, the route, each step with its result, and the response. The
@@ -132,6 +132,12 @@ func check(file string, o *explainOptions, stdout, stderr io.Writer) error {
 			if cfg.Cluster.Store != "" {
 				fmt.Fprintf(stdout, "%s: shared with other instances: %s\n", file, cmp.Or(
 					strings.Join(cfg.Cluster.Shared(), ", "), "nothing"))
+			}
+			for i, record := range dnsRecords(cfg) {
+				if i == 0 {
+					fmt.Fprintf(stdout, "%s: with these records of the DNS browsers begin by HTTP/3:\n", file)
+				}
+				fmt.Fprintln(stdout, record)
 			}
 			if o.against != "" {
 				return compare(pool, up, o.against, stdout, stderr)

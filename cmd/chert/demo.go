@@ -116,10 +116,10 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	var err error
-	if s.bindings, _, err = s.bind(all); err != nil {
+	if s.bindings, _, err = s.bind(all, nil); err != nil {
 		return err
 	}
-	defer func() { unbind(s.bindings) }()
+	defer func() { s.unbind(s.bindings) }()
 	var shared atomic.Pointer[demoCluster]
 	if s.admin, err = startAdmin(o.admin.text, all, srv, "chert demo", nil, func() []stats.Store {
 		return shared.Load().stats()

@@ -218,7 +218,7 @@ func TestBindAllOrNothing(t *testing.T) {
 	}
 	defer l.Close()
 	s := &service{srv: new(chert.Server)}
-	_, _, err = s.bind([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}})
+	_, _, err = s.bind([]endpoint{{network: "unix", address: sock}, {network: "tcp", address: l.Addr().String()}}, nil)
 	if !isAddrInUseLine(err) {
 		t.Fatalf("error %v", err)
 	}

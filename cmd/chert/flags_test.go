@@ -20,7 +20,7 @@ var besides = map[string]bool{
 
 // flagNames reads all flags of a command from its help.
 func flagNames(cmd *cobra.Command) (names []string) {
-	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`).FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`).FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
 		names = append(names, m[1])
 	}
 	return names
@@ -65,7 +65,7 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(text), "| flag | default | meaning |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
-	row := regexp.MustCompile("^\\| (?:`-(\\w)`, )?`--([a-z-]+)(?:\\[=FILE\\])?` \\| (?:`([^`]*)`)? *\\| .+ \\|$")
+	row := regexp.MustCompile("^\\| (?:`-(\\w)`, )?`--([a-z0-9-]+)(?:\\[=FILE\\])?` \\| (?:`([^`]*)`)? *\\| .+ \\|$")
 	type flag struct{ shorthand, value string }
 	rows := make(map[string]flag)
 	for _, line := range strings.Split(table, "\n")[1:] {

@@ -28,6 +28,9 @@ type endpoint struct {
 	tls     bool
 	plain   bool // it is not to speak TLS, whatever the sites have
 	http1   bool // no HTTP/2
+	http3   bool // HTTP/3 too
+	// protocols: the file names them, so its http3 is not for the address.
+	protocols bool
 	// As of config.Listen; nil if it has none.
 	proxies, headers *config.Proxies
 	// upgrade: plain HTTP is redirected to TLS.

@@ -273,7 +273,7 @@ func TestOverlappingListen(t *testing.T) {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	s := &service{srv: &chert.Server{}, bindings: []*binding{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: l.Addr().String()}}}}
-	_, _, err = s.bind([]endpoint{{network: "tcp", address: ":" + port}})
+	_, _, err = s.bind([]endpoint{{network: "tcp", address: ":" + port}}, nil)
 	want := "cannot listen on :" + port + " while 127.0.0.1:" + port + " is open; restart chert for that"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

@@ -21,6 +21,7 @@ import (
 	"github.com/chert-http/chert/cmd/chert/internal/acme"
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/sys"
@@ -74,6 +75,7 @@ type setup struct {
 	shown   shown
 	forward *upstreams
 	cluster config.Cluster
+	http3   accept.Packets // nil if no address has it
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -139,10 +141,12 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 		return s.tls.Load().config(hello)
 	}}
 	s.plain = s.redirects()
-	if s.bindings, _, err = s.bind(first.listen); err != nil {
+	s.srv.HTTP3 = &s.http3
+	if s.bindings, _, err = s.bind(first.listen, first.http3); err != nil {
 		return err
 	}
-	defer func() { unbind(s.bindings) }()
+	defer func() { s.unbind(s.bindings) }()
+	s.turnPackets(s.bindings)
 	s.adminAt = first.admin
 	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title(first.what),
 		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, nil, s.errs); err != nil {
@@ -161,7 +165,7 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	s.admin.show(first.shown, listeners(s.bindings))
 
 	start := time.Now()
-	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+s.admin.line())
+	fmt.Fprintln(stdout, startLine(first, listeners(s.bindings))+http3Line(s.bindings)+s.admin.line())
 	if warning := s.conns.warning(loop.DefaultConns(), sys.Limits()); warning != "" {
 		s.errs.Print(warning)
 	}
@@ -235,6 +239,7 @@ func (s *server) load() (*setup, error) {
 			}
 			e := &listen[i]
 			e.plain, e.http1, e.proxies, e.headers = one.Plain, one.HTTP1, one.Proxies, one.Headers
+			e.http3, e.protocols = one.HTTP3, one.Protocols
 		}
 		up.listen, up.chosen = listen, true
 	}
@@ -378,7 +383,7 @@ func (s *server) reloadAll() {
 	var bindings []*binding
 	if err == nil {
 		var undo func()
-		if bindings, undo, err = s.bind(up.listen); err == nil {
+		if bindings, undo, err = s.bind(up.listen, up.http3); err == nil {
 			if err = s.manage(up, bindings); err != nil {
 				undo()
 			}
@@ -410,6 +415,7 @@ func (s *server) reloadAll() {
 	}
 	old := s.bindings
 	s.bindings = bindings
+	s.turnPackets(bindings)
 	up.shown.Reload = &admin.Reload{At: up.shown.Loaded}
 	s.admin.show(up.shown, listeners(bindings))
 	for _, b := range bindings {
@@ -418,8 +424,9 @@ func (s *server) reloadAll() {
 		}
 	}
 	// Last, so that some listener is always open.
-	unbind(slices.DeleteFunc(slices.Clone(old), func(b *binding) bool { return slices.Contains(bindings, b) }))
-	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings)))
+	s.unbind(slices.DeleteFunc(slices.Clone(old), func(b *binding) bool { return slices.Contains(bindings, b) }))
+	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings))+
+		http3Line(bindings))
 }
 
 // errorOutput is the slog.Handler of the server's errors. Its format may be changed while they come.

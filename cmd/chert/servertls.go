@@ -18,9 +18,15 @@ func (s *server) secure(up *setup, cfg *config.Config) (err error) {
 		return err
 	}
 	up.hosts, up.cluster = &up.tls.table, cfg.Cluster
+	defer func() {
+		if err == nil {
+			up.http3, err = openHTTP3(up)
+		}
+	}()
 	all := make([]endpoint, 0, len(up.listen)+1)
 	for _, e := range up.listen {
 		e.tls = !e.plain
+		e.http3 = e.tls && e.network != "unix" && (e.http3 || cfg.HTTP3 && !e.protocols)
 		all = append(all, e)
 	}
 	if cfg.HTTPRedirect != "" {

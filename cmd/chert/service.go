@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/systemd"
 )
@@ -32,13 +33,15 @@ type service struct {
 	failed   chan error
 	upgrades <-chan os.Signal
 	control  *controlServer // nil for none
+	http3    http3Listeners // of srv
 }
 
 // binding is a listener that is served or will be.
 type binding struct {
 	listener
-	at     endpoint
-	closed atomic.Bool // by a reload: it has not failed
+	at      endpoint
+	packets packets
+	closed  atomic.Bool // by a reload: it has not failed
 }
 
 // serves reports whether clients of e reach b. The file of a socket may have been removed or replaced, and the
@@ -54,8 +57,8 @@ func (b *binding) serves(e endpoint) bool {
 }
 
 // bind opens every endpoint or none, and reuses those that are open already. After an error, or undo, everything is as
-// before.
-func (s *service) bind(all []endpoint) (bindings []*binding, undo func(), err error) {
+// before. h is the HTTP/3 of those that are to have it; turnPackets switches it on and off then.
+func (s *service) bind(all []endpoint, h accept.Packets) (bindings []*binding, undo func(), err error) {
 	var opened []*binding
 	for _, e := range all {
 		// Several may be the same: with port 0.
@@ -68,28 +71,57 @@ func (s *service) bind(all []endpoint) (bindings []*binding, undo func(), err er
 			bindings = append(bindings, b)
 			continue
 		}
-		l, err := listen(opener(s.srv), e)
+		b, err := s.open(e, h)
 		if err != nil {
-			unbind(opened)
-			return nil, nil, s.explainBind(e, err)
+			s.unbind(opened)
+			return nil, nil, err
 		}
-		b := &binding{listener: l, at: e}
 		opened, bindings = append(opened, b), append(bindings, b)
 	}
 	before := make([]endpoint, len(bindings))
 	for i, b := range bindings {
 		before[i] = b.at
 	}
-	if err := changeAccess(bindings, all); err != nil {
-		unbind(opened)
+	err = preparePackets(bindings, all, h)
+	if err == nil {
+		if err = changeAccess(bindings, all); err != nil {
+			unprepare(bindings)
+		}
+	}
+	if err != nil {
+		s.unbind(opened)
 		return nil, nil, err
 	}
 	return bindings, func() {
-		unbind(opened)
+		unprepare(bindings)
+		s.unbind(opened)
 		if err := changeAccess(bindings, before); err != nil {
 			s.errs.Print(err)
 		}
 	}, nil
+}
+
+// open opens an endpoint.
+func (s *service) open(e endpoint, h accept.Packets) (*binding, error) {
+	for tries := 1; ; tries++ {
+		l, err := listen(opener(s.srv), e)
+		if err != nil {
+			return nil, s.explainBind(e, err)
+		}
+		b := &binding{listener: l, at: e}
+		s.http3.of.Store(l.Listener, &b.packets)
+		if !e.http3 || h == nil {
+			return b, nil
+		}
+		if err = b.packets.prepare(h, b.Listener); err == nil {
+			return b, nil
+		}
+		s.unbind([]*binding{b})
+		// The system has chosen a port of TCP, which may be another program's of UDP.
+		if !isAddrInUse(err) || e.network != "tcp" || e.port() != "" || tries == 10 {
+			return nil, explainUDP(e, err)
+		}
+	}
 }
 
 // explainBind adds to the error of listen what is open already.
@@ -124,13 +156,15 @@ func changeAccess(bindings []*binding, all []endpoint) error {
 		return err
 	}
 	for i, b := range bindings {
-		b.at.access, b.at.http1, b.at.headers = all[i].access, all[i].http1, all[i].headers
+		b.at.access, b.at.http1, b.at.http3, b.at.headers = all[i].access, all[i].http1, all[i].http3, all[i].headers
 	}
 	return nil
 }
 
-func unbind(bindings []*binding) {
+func (s *service) unbind(bindings []*binding) {
 	for _, b := range bindings {
+		s.http3.of.Delete(b.Listener)
+		b.packets.Close()
 		b.closed.Store(true)
 		b.close()
 	}

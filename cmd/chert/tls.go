@@ -291,17 +291,26 @@ func (s *tlsSites) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 // accepts reports whether a connection with a local address is of a listener.
 func accepts(listener, local net.Addr) bool {
 	l, ok := listener.(*net.TCPAddr)
-	c, isTCP := local.(*net.TCPAddr)
+	c, isTCP := tcpAddr(local)
 	if !ok || !isTCP {
 		return local != nil && listener.Network() == local.Network() && listener.String() == local.String()
 	}
 	return l.Port == c.Port && (len(l.IP) == 0 || l.IP.IsUnspecified() || l.IP.Equal(c.IP))
 }
 
+// tcpAddr returns the address of a connection's listener, on whose UDP port those of HTTP/3 come.
+func tcpAddr(local net.Addr) (*net.TCPAddr, bool) {
+	if udp, ok := local.(*net.UDPAddr); ok {
+		return &net.TCPAddr{IP: udp.IP, Port: udp.Port, Zone: udp.Zone}, true
+	}
+	tcp, ok := local.(*net.TCPAddr)
+	return tcp, ok
+}
+
 // find returns the site of a connection. Clients that connect to an address send
 // no name (RFC 6066 section 3); then it is the site of that address.
 func (s *tlsSites) find(name string, local net.Addr) (*tlsSite, bool) {
-	if tcp, ok := local.(*net.TCPAddr); ok && name == "" {
+	if tcp, ok := tcpAddr(local); ok && name == "" {
 		if addr, ok := netip.AddrFromSlice(tcp.IP); ok {
 			name = addr.Unmap().WithZone("").String()
 			if strings.Contains(name, ":") {

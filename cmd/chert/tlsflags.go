@@ -24,6 +24,7 @@ type tlsFlags struct {
 	hsts       checked
 	subdomains bool
 	redirect   checked
+	http3      bool
 	names      []string // of all these flags; set by add
 }
 
@@ -78,6 +79,7 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	boolean(&f.subdomains, "hsts-subdomains", "--hsts is for all names below this one too")
 	value(&f.redirect, "http-redirect", "redirect plain HTTP from this address, such as :80, to TLS;\nserves the "+
 		"challenges of --tls-auto too")
+	boolean(&f.http3, "http3", "serve HTTP/3 too, on the UDP ports of the addresses")
 }
 
 // seen returns those of these flags that were given.
@@ -123,7 +125,7 @@ func (f *tlsFlags) check(given func(flag string) bool) error {
 	if given("tls-storage") && !f.self && len(f.auto.all) == 0 {
 		return errors.New("--tls-storage requires --tls-auto or --tls-self")
 	}
-	for _, name := range []string{"client-ca", "tls-min", "hsts", "http-redirect"} {
+	for _, name := range []string{"client-ca", "tls-min", "hsts", "http-redirect", "http3"} {
 		if given(name) && sources == 0 {
 			return fmt.Errorf("--%s requires --tls-cert, --tls-self or --tls-auto", name)
 		}
@@ -149,7 +151,7 @@ func (f *tlsFlags) config() *config.Config {
 			site.Hosts = append(site.Hosts, p)
 		}
 	}
-	return &config.Config{HTTPRedirect: f.redirect.text, Sites: []config.Site{site},
+	return &config.Config{HTTPRedirect: f.redirect.text, HTTP3: f.http3, Sites: []config.Site{site},
 		ACME: config.ACME{Storage: absolute(f.storage), Email: f.email.text, CA: f.ca.text, Staging: f.staging}}
 }
 

@@ -14,19 +14,19 @@ import (
 // Packets serves HTTP over UDP beside a listener of TCP connections: HTTP/3. It is an interface so
 // that only programs that use it have the code.
 type Packets interface {
-	// OpenPackets opens the UDP socket of an address.
-	OpenPackets(h *PacketHost, addr *net.TCPAddr) (PacketServer, error)
+	// OpenPackets opens the UDP socket of a listener's address. The result is nil if the listener
+	// is to have none. upgrades: processes pass the socket to each other, as those of package
+	// successor do.
+	OpenPackets(l net.Listener, upgrades bool) (PacketServer, error)
 }
 
 // A PacketServer has an open UDP socket.
 type PacketServer interface {
-	// Serve begins to accept connections. It does not wait.
-	Serve()
+	// Serve begins to accept connections, or does so when this process may. It does not wait.
+	Serve(h *PacketHost) error
 	// Close stops accepting connections. When those that there are have ended, the socket is
 	// closed.
 	Close()
-	// AltSvc is the value of the field that tells clients of the socket (RFC 7838).
-	AltSvc() string
 }
 
 // PacketHost is what a PacketServer needs of its server.
@@ -41,6 +41,10 @@ type PacketHost struct {
 	MaxWindow                uint32 // how large both may become; 0: not larger
 	ExtendedConnect          bool
 	CountError               func(name string)
+
+	// Tell tells clients of TCP connections of the socket, by the value of the field Alt-Svc (RFC
+	// 7838).
+	Tell func(value string)
 
 	Observed         *observe.Server
 	Logf             func(format string, args ...any)

@@ -60,8 +60,8 @@ type Config struct {
 	RefusalPage func(status int) (mediaType string, body []byte)
 	// Slots bounds how many handlers run at once; nil means no bound.
 	Slots *loop.Semaphore
-	// AltSvc is the value of that field of responses, "" for none (RFC 7838).
-	AltSvc string
+	// AltSvc is that field of responses.
+	AltSvc *AltSvc
 	// DrainFor bounds how long the unread rest of a body is drained.
 	DrainFor time.Duration
 	// Shared is for connections on loops.

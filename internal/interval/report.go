@@ -65,6 +65,7 @@ type Conns struct {
 	Goroutines   int64   `json:"goroutines"`
 	HTTP1        int64   `json:"http1"`
 	HTTP2        int64   `json:"http2"`
+	HTTP3        int64   `json:"http3"`
 	WebSockets   int64   `json:"webSockets"`
 	EventStreams int64   `json:"eventStreams"`
 	Accepted     float64 `json:"accepted"`
@@ -259,7 +260,7 @@ func (b *between) conns() Conns {
 	c, before := &b.now.Connections, &b.before.Connections
 	return Conns{
 		Open: c.Open, Active: c.Active, Loops: c.Loops, Goroutines: c.Goroutines,
-		HTTP1: c.HTTP1, HTTP2: c.HTTP2, WebSockets: c.WebSockets, EventStreams: c.EventStreams,
+		HTTP1: c.HTTP1, HTTP2: c.HTTP2, HTTP3: c.HTTP3, WebSockets: c.WebSockets, EventStreams: c.EventStreams,
 		Accepted: b.rate(before.Accepted, c.Accepted), Closed: b.rate(before.Closed, c.Closed),
 	}
 }

@@ -63,7 +63,7 @@ type Kept struct {
 	// any more.
 	Sockets func() ([]int, error)
 	// Confirmed and Replaced, if not nil, are called before the channels of Process of these names
-	// are closed.
+	// are closed. That waits for them; Replaced of all is called at the same time.
 	Confirmed, Replaced func()
 }
 
@@ -241,11 +241,13 @@ func (p *Process) replace() {
 	p.mu.Lock()
 	kept := slices.Clone(p.kept)
 	p.mu.Unlock()
+	var wait sync.WaitGroup
 	for _, k := range kept {
 		if k.Replaced != nil {
-			k.Replaced()
+			wait.Go(k.Replaced)
 		}
 	}
+	wait.Wait()
 	close(p.replaced)
 }
 

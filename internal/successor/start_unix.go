@@ -102,7 +102,7 @@ func (p *Process) inherit(v string) error {
 		s := &Socket{Network: one.Network, Address: one.Address, Number: one.Number, Note: one.Note}
 		for range one.Count {
 			sys.CloseOnExec(next)
-			if !sys.IsListening(next) {
+			if !sys.IsListening(next) && (s.Network != "udp" || !sys.IsPackets(next)) {
 				return fmt.Errorf("the process before has passed a descriptor for %s that does not listen", s.Address)
 			}
 			s.FDs = append(s.FDs, next)

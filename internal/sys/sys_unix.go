@@ -50,6 +50,28 @@ func IsListening(fd int) bool {
 	return err == nil && on != 0
 }
 
+// IsPackets reports whether fd is a socket of UDP.
+func IsPackets(fd int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_DGRAM {
+		return false
+	}
+	addr, err := unix.Getsockname(fd)
+	if err != nil {
+		return false
+	}
+	switch addr.(type) {
+	case *unix.SockaddrInet4, *unix.SockaddrInet6:
+		return true
+	}
+	return false
+}
+
+// ReceiveBuffer returns how many bytes of packets a socket keeps that have not been read.
+func ReceiveBuffer(fd int) (int, error) {
+	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+}
+
 // ReservePlace opens a descriptor only to reserve its number; it is closed when
 // the process has run out of descriptors.
 func ReservePlace() (int, error) {

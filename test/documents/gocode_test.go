@@ -25,7 +25,7 @@ var importable = map[string]string{
 	"strings": "strings", "sync": "sync", "time": "time", "tls": "crypto/tls",
 	"chert": module, "admin": module + "/admin", "basicauth": module + "/middleware/basicauth", "chertest": module + "/chertest",
 	"direct": module + "/direct", "eventstream": module + "/eventstream", "filter": module + "/filter",
-	"forwardauth": module + "/middleware/forwardauth", "jwt": module + "/middleware/jwt", "metrics": module + "/metrics",
+	"forwardauth": module + "/middleware/forwardauth", "http3": module + "/http3", "jwt": module + "/middleware/jwt", "metrics": module + "/metrics",
 	"middleware": module + "/middleware", "park": module + "/park", "proxy": module + "/proxy", "ratelimit": module + "/ratelimit",
 	"redisroom": module + "/websocket/redisroom", "redisstore": module + "/ratelimit/redisstore", "redistopic": module + "/eventstream/redistopic", "router": module + "/router", "static": module + "/static", "websocket": module + "/websocket",
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "redis": "github.com/redis/go-redis/v9",

@@ -311,7 +311,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		}
 		out = bridge.AppendDate(out, now)
 	}
-	out = appendAlt(out, s.AltSvc)
+	out = append(out, s.AltSvc.Line()...)
 	next = conn.More
 	if !r.head.KeepAlive || !s.KeepAlives() {
 		out = append(out, "Connection: close\r\n"...)

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +172,10 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		f.last = !f.alive || !f.s.KeepAlives()
 		o.Close = f.last
 		f.SetStatus(r.Status)
-		o.Add = appendAlt(f.addKept(add, head, r), f.s.AltSvc)
+		o.Add = f.addKept(add, head, r)
+		if alt := f.s.AltSvc.Line(); alt != nil {
+			o.Add = slices.Concat(o.Add, alt)
+		}
 	}
 	var date [48]byte
 	const name, end = len("Date: "), len("\r\n")
@@ -399,7 +403,7 @@ func (f *forwarded) Fail(reason.Code) {
 	if !a.HasDate {
 		out.B = bridge.AppendDate(out.B, f.link.Now())
 	}
-	out.B = appendAlt(out.B, f.s.AltSvc)
+	out.B = append(out.B, f.s.AltSvc.Line()...)
 	if f.last {
 		out.B = append(out.B, "Connection: close\r\n"...)
 	}

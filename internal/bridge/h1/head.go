@@ -36,7 +36,7 @@ func (f *noted) set() bool { return f.end > f.start }
 // extra are the fields that the server adds, in the order in which they are
 // written after the handler's own.
 type extra struct {
-	alt         string // of Alt-Svc; "" for none
+	altSvc      []byte
 	date        bool
 	now         int64 // of sys.Nanotime
 	length      int64 // -1 for none
@@ -153,7 +153,7 @@ func (w *writing) takeBack() {
 func (x *exchange) Complete(p []byte) error {
 	w := x.writing
 	h := &w.head
-	add := extra{length: -1, date: !h.hasDate, alt: x.s.AltSvc}
+	add := extra{length: -1, date: !h.hasDate, altSvc: x.s.AltSvc.Line()}
 	if add.date {
 		add.now = x.now()
 	}
@@ -270,19 +270,11 @@ func (x *exchange) decideFraming(add *extra) {
 	}
 }
 
-// appendAlt appends the server's Alt-Svc field, if it has one.
-func appendAlt(b []byte, value string) []byte {
-	if value != "" {
-		b = http1.AppendField(b, "Alt-Svc", value)
-	}
-	return b
-}
-
 func (e *extra) append(b []byte) []byte {
 	if e.date {
 		b = bridge.AppendDate(b, e.now)
 	}
-	b = appendAlt(b, e.alt)
+	b = append(b, e.altSvc...)
 	if e.length >= 0 {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, e.length, 10)

@@ -43,15 +43,6 @@ type Config struct {
 	// Slice bounds how long frames and handlers of one connection keep a loop in one go,
 	// in nanoseconds.
 	Slice int64
-
-	alt []byte // the Alt-Svc field, encoded
-}
-
-// SetAltSvc encodes the field of that name, once Config is there.
-func (cfg *Config) SetAltSvc() {
-	if v := cfg.AltSvc; v != "" {
-		cfg.alt = http2.AppendField(nil, "Alt-Svc", v)
-	}
 }
 
 // The defaults of Config, net/http's values but for FrameSize: larger frames than the

@@ -212,7 +212,7 @@ func (r *request) send() {
 	if !a.HasDate {
 		b = appendDate(b, s.Link.Now())
 	}
-	b = append(b, s.cfg.alt...)
+	b = append(b, s.cfg.AltSvc.Block()...)
 	r.block = b
 	o := bridge.OutcomeOf(&a)
 	if a.File.File != nil {

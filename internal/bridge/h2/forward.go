@@ -226,7 +226,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		b.B = appendDate(b.B, f.st.s.Link.Now())
 	}
 	if !r.Interim() {
-		b.B = append(b.B, f.st.s.cfg.alt...)
+		b.B = append(b.B, f.st.s.cfg.AltSvc.Block()...)
 	}
 	// Go's client takes that of a 304, which is of a body that is not sent, for a mistake.
 	if !r.Interim() && bridge.BodyAllowed(r.Status) && r.ContentLength >= 0 {
@@ -454,7 +454,7 @@ func (f *forwarded) Fail(reason.Code) {
 	if !a.HasDate {
 		block.B = appendDate(block.B, f.st.s.Link.Now())
 	}
-	block.B = append(block.B, f.st.s.cfg.alt...)
+	block.B = append(block.B, f.st.s.cfg.AltSvc.Block()...)
 	f.block = block
 	f.st.status = int32(a.Status)
 	if f.SetStatus(a.Status); len(a.Body) > 0 {

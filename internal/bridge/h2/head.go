@@ -64,7 +64,7 @@ func (st *stream) Head(status int, h http.Header) {
 
 // Complete implements bridge.Message.
 func (st *stream) Complete(p []byte) error {
-	st.writing.Complete(&st.Exchange.Res, st.IsHEAD, p, st.now, st.s.cfg.alt)
+	st.writing.Complete(&st.Exchange.Res, st.IsHEAD, p, st.now, st.s.cfg.AltSvc.Block())
 	return nil
 }
 

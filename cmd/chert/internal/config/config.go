@@ -29,6 +29,7 @@ type Config struct {
 	Proxies         Proxies
 	RateLimit       RateLimit
 	Cluster         Cluster
+	HTTP3           bool   // on addresses that do not name their protocols
 	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
 	ACME            ACME
 	Sites           []Site

@@ -10,12 +10,15 @@ type Listen struct {
 	Address string // in the form of --listen
 	Plain   bool   // plain HTTP, also if sites have certificates
 	HTTP1   bool   // no HTTP/2
+	HTTP3   bool   // Protocols has it
+	// Protocols are given, so that Config.HTTP3 is not for it.
+	Protocols bool
 	// Proxies are in place of the file's, if not nil. Headers are those whose connections begin
 	// with a header of the PROXY protocol.
 	Proxies, Headers *Proxies
 
 	at        Position
-	tls, http *spot // of tls = true, and of "h2"; nil if they are not given
+	tls, http *spot // of tls = true, and of "h2" or "h3"; nil if they are not given
 }
 
 // addresses returns those of all.
@@ -87,28 +90,42 @@ func (l *loader) listenBlock(t *table) (one Listen, ok bool) {
 	if one.Plain = !tls; tls && t.m["tls"] == true {
 		one.tls = t.spot.child("tls")
 	}
-	if all, given := t.list("protocols"); given {
-		one.HTTP1 = true
-		var has []string
-		for i, it := range all {
-			if it.text != "h1" && it.text != "h2" || slices.Contains(has, it.text) {
-				l.errorf(it.at, `protocols wants "h1" and "h2", each once, not %q`, it.text)
-				return one, ok
-			}
-			if has = append(has, it.text); it.text == "h2" {
-				one.HTTP1, one.http = false, t.spot.child("protocols")
-				if len(one.http.items) > i {
-					one.http = one.http.items[i]
-				}
-			}
-		}
-		if !slices.Contains(has, "h1") {
-			l.errorf(t.spot.child("protocols").key, `protocols wants "h1", alone or with "h2"`)
-		}
-	}
+	l.protocols(t, &one)
 	one.Proxies, one.Headers = l.proxies(t, "trusted_proxies"), l.proxies(t, "proxy_protocol")
 	t.done()
 	return one, ok
+}
+
+// protocols reads the key of that name.
+func (l *loader) protocols(t *table, one *Listen) {
+	all, given := t.list("protocols")
+	if !given {
+		return
+	}
+	one.HTTP1, one.Protocols = true, true
+	var has []string
+	for i, it := range all {
+		if !slices.Contains([]string{"h1", "h2", "h3"}, it.text) || slices.Contains(has, it.text) {
+			l.errorf(it.at, `protocols wants "h1", "h2" and "h3", each once, not %q`, it.text)
+			return
+		}
+		has = append(has, it.text)
+		if it.text == "h1" {
+			continue
+		}
+		if it.text == "h2" {
+			one.HTTP1 = false
+		} else {
+			one.HTTP3 = true
+		}
+		one.http = t.spot.child("protocols")
+		if len(one.http.items) > i {
+			one.http = one.http.items[i]
+		}
+	}
+	if !slices.Contains(has, "h1") {
+		l.errorf(t.spot.child("protocols").key, `protocols wants "h1", alone or with "h2" and "h3"`)
+	}
 }
 
 // listenTogether checks addresses against the sites, which have certificates or not.
@@ -121,8 +138,12 @@ func (l *loader) listenTogether(t *table, all []Listen, on bool) {
 			l.errorf(one.tls.value, "tls = true needs a site with a certificate: tls_cert and tls_key, tls_self or "+
 				"tls_auto")
 		case one.http != nil && (one.Plain || !on):
-			l.errorf(one.http.value, "protocols: HTTP/2 is served over TLS only")
+			l.errorf(one.http.value, "protocols: HTTP/2 and HTTP/3 are served over TLS only")
 		}
+	}
+	if t.m["http3"] == true && !on {
+		l.errorf(t.spot.child("http3").value, "http3 = true needs a site with a certificate: tls_cert and tls_key, "+
+			"tls_self or tls_auto")
 	}
 	if on && len(all) > 0 && !encrypted {
 		l.errorf(t.spot.child("listen").key, "sites have certificates, and no address speaks TLS: each has tls = false")

@@ -287,12 +287,11 @@ var hints = []struct {
 				"send X-Forwarded-For belong in trusted_proxies",
 		},
 	},
-	{"http2 http3 quic --protocols", Hint{
-		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off. There is no " +
-			"HTTP/3 yet; docs/http2.md",
-		Key: `HTTP/2 is on over TLS; want protocols = ["h1"] in [[listen]] to turn it off. There is no HTTP/3 yet; ` +
-			"docs/http2.md",
+	{"http2 --protocols", Hint{
+		Flag: "HTTP/2 is on over TLS; files of --config have [[listen]] with protocols to turn it off; docs/http2.md",
+		Key:  `HTTP/2 is on over TLS; want protocols = ["h1"] in [[listen]] to turn it off; docs/http2.md`,
 	}},
+	{"quic h3", Hint{Flag: "use --http3; docs/http3.md", Key: "want http3 = true; docs/http3.md"}},
 	{"stub_status metrics pprof --health healthcheck --status", Hint{
 		Flag: "use --admin 9080: a page, health checks, profiles and /metrics for Prometheus",
 		Key:  `want admin = "9080": a page, health checks, profiles and /metrics for Prometheus`,

@@ -31,7 +31,7 @@ func TestKeyHints(t *testing.T) {
 		inCode  = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+ =`)
 		table   = regexp.MustCompile(`\[+[a-z._]+\]+`)
 		file    = regexp.MustCompile(`docs/[a-z.]+\b`)
-		wants   = regexp.MustCompile(`want ([a-z_]+)`)
+		wants   = regexp.MustCompile(`want ([a-z_0-9]+)`)
 		nothing = regexp.MustCompile(`\b(no|not|cannot|never|GOMAXPROCS)\b`)
 	)
 	for word, hint := range Instead {

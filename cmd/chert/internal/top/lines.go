@@ -124,7 +124,7 @@ func summary(r *interval.Report) []line {
 		join(";", ways, func(n float64) string { return percent(n / r.Requests) }))
 	c := &r.Conns
 	kinds := []interval.Rate{{Name: "HTTP/1", N: float64(c.HTTP1)}, {Name: "HTTP/2", N: float64(c.HTTP2)},
-		{Name: "WebSockets", N: float64(c.WebSockets)},
+		{Name: "HTTP/3", N: float64(c.HTTP3)}, {Name: "WebSockets", N: float64(c.WebSockets)},
 		{Name: "streams", N: float64(c.EventStreams)}, {Name: "on goroutines", N: float64(c.Goroutines)}}
 	kinds = slices.DeleteFunc(kinds, func(k interval.Rate) bool { return k.N == 0 })
 	add("connections", "%d open, %d active%s; %s new/s", c.Open, c.Active, join(";", kinds, number), number(c.Accepted))
