@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type Gets struct {
 	Connections int
 	Streams     int
 	Seconds     float64
+	Patience    float64 // seconds that the last answers may take; 0: half a minute
 	// Server is the process whose processor time is taken, with its children's: without what it takes to open the
 	// connections, which a busy machine would make the larger part.
 	Server int
@@ -37,9 +39,6 @@ type GetsResult struct {
 	// CPU is the processor time of the client program; Child sets it.
 	CPU time.Duration `json:"-"`
 }
-
-// getsLate is how long the last answers may take.
-const getsLate = 30 * time.Second
 
 // Child does it in a process on a core of its own. binary is the path of the program built in PaceFolder. Server is the
 // server's processor time.
@@ -118,7 +117,8 @@ func (g Gets) open(ctx context.Context) (conns []getter, err error) {
 func (g Gets) drive(ctx context.Context, conns []getter, res *GetsResult) (took []time.Duration) {
 	begin := time.Now()
 	end := begin.Add(time.Duration(g.Seconds * float64(time.Second)))
-	ctx, cancel := context.WithDeadline(ctx, end.Add(getsLate))
+	patience := time.Duration(cmp.Or(g.Patience, 30) * float64(time.Second))
+	ctx, cancel := context.WithDeadline(ctx, end.Add(patience))
 	defer cancel()
 	var mu sync.Mutex
 	var all sync.WaitGroup

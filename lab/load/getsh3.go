@@ -71,40 +71,30 @@ func h3Get(addr, path string) ([]byte, error) {
 	return append(quicvarint.Append([]byte{h3Headers}, uint64(len(block))), block...), nil
 }
 
+// ask sends a request, and returns the stream that its answer comes on.
+func (c quicConn) ask(ctx context.Context, request []byte) (*quic.Stream, error) {
+	str, err := c.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := str.Write(request); err != nil {
+		return nil, err
+	}
+	return str, str.Close()
+}
+
 // get sends a request and reads the answer to its end. It returns the length of the body; another status than 200 is an
 // error. r is only a buffer.
 func (c quicConn) get(ctx context.Context, request []byte, r *bufio.Reader) (int64, error) {
-	str, err := c.OpenStreamSync(ctx)
+	str, err := c.ask(ctx, request)
 	if err != nil {
-		return 0, err
-	}
-	if _, err := str.Write(request); err != nil {
-		return 0, err
-	}
-	if err := str.Close(); err != nil {
 		return 0, err
 	}
 	r.Reset(str)
 	if err := h3Head(r); err != nil {
 		return 0, err
 	}
-	var length int64
-	for {
-		n, err := h3Frame(r, h3Data)
-		if err == io.EOF {
-			return length, nil
-		}
-		if err != nil {
-			return length, err
-		}
-		for left := n; left > 0; {
-			k, err := r.Discard(int(min(left, 1<<20)))
-			if left -= int64(k); err != nil {
-				return length, err
-			}
-		}
-		length += n
-	}
+	return io.Copy(io.Discard, &h3Body{r: r})
 }
 
 // h3Head reads the response's head, whose status must be 200.
@@ -155,6 +145,23 @@ func h3Frame(r *bufio.Reader, wanted uint64) (length int64, err error) {
 			return 0, err
 		}
 	}
+}
+
+// h3Body reads what DATA frames have.
+type h3Body struct {
+	r    *bufio.Reader
+	left int64 // of the frame
+}
+
+func (b *h3Body) Read(p []byte) (n int, err error) {
+	for b.left == 0 {
+		if b.left, err = h3Frame(b.r, h3Data); err != nil {
+			return 0, err
+		}
+	}
+	n, err = b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 func (c quicConn) close() { c.CloseWithError(h3NoError, "") }
