@@ -97,7 +97,7 @@ func (r rewriter) replaceHTTP3(file string) (places int, err error) {
 	for _, im := range now.Imports {
 		name := strings.TrimSuffix(importName(im), "-go") // quic-go's is quic
 		if uses(parsed, name, "") && !uses(now, name, "") {
-			s.edits = append(s.edits, edit{int(im.Path.Pos()) - 1, int(im.Path.Pos()) - 1, "_ "})
+			s.edits = append(s.edits, edit{int(im.Pos()) - 1, int(im.Path.Pos()) - 1, "_ "})
 		}
 	}
 	return s.places, errors.Join(append(s.errs, os.WriteFile(file, apply(out, s.edits), 0o644))...)
