@@ -119,7 +119,7 @@ func h3Head(r *bufio.Reader) error {
 		return err
 	}
 	if f.Name != ":status" || f.Value != "200" {
-		return fmt.Errorf("the head begins with %s: %s", f.Name, f.Value)
+		return fmt.Errorf("the status is not 200: the head begins with %s %s", f.Name, f.Value)
 	}
 	return nil
 }
