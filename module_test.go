@@ -69,6 +69,11 @@ func TestFromAnotherModule(t *testing.T) {
 			if out, err := goCommand("build", "-o", bin, ".").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
+			// HTTP/3 is for those that import it.
+			deps, err := goCommand("list", "-deps", ".").Output()
+			if err != nil || strings.Contains(string(deps), "quic") {
+				t.Errorf("%v: it is built of\n%s", err, deps)
+			}
 			says(t, bin)
 		})
 	}

@@ -30,6 +30,7 @@ var dependents = []struct {
 	{"chert, router, websocket", []string{"", "/router", "/websocket"}},
 	{"chert, static", []string{"", "/static"}},
 	{"chert, proxy", []string{"", "/proxy"}},
+	{"chert, http3", []string{"", "/http3"}},
 	{"chert, metrics", []string{"", "/metrics"}},
 	{"chert, ratelimit/redisstore", []string{"", "/ratelimit/redisstore"}},
 }

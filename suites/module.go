@@ -14,7 +14,7 @@ import (
 // module is a suite that is a module's own tests.
 type module struct {
 	// path is the module's. from is the folder of testdata with the go.mod that has its
-	// version; examples/go.mod has it if from is empty.
+	// version; examples/go.mod has it if from is empty, and that of chert if it is a dot.
 	path, from string
 	// packages are the ones whose tests are run; all if empty.
 	packages []string
@@ -24,6 +24,8 @@ type module struct {
 	skip      []string
 	testsOnly bool
 	through   bool // a proxy
+	// replace is in place of the rewriter, for what it does not know. It omits tests as that does.
+	replace func(r rewriter, dir string) (places int, err error)
 	// patches are made first, in both trees, chertPatches in that of chert.
 	patches, chertPatches []patch
 }
@@ -62,7 +64,11 @@ var modules = map[string]*module{
 
 func (m *module) prepare(ctx context.Context, co *checkout, name, dir string) (*prepared, error) {
 	from, env := filepath.Join(co.dir, "examples"), []string(nil)
-	if m.from != "" {
+	switch m.from {
+	case "":
+	case ".":
+		from = co.dir
+	default:
 		from, env = filepath.Join(dir, "version"), []string{"GOWORK=off"}
 		if err := writeModule(m.from, from); err != nil {
 			return nil, err
@@ -107,7 +113,10 @@ func (m *module) lay(ctx context.Context, co *checkout, name, dir, source, versi
 		return nil, err
 	}
 	r := rewriter{chert: chertPath, onchert: m.path + "/internal/onchert", omit: omitted(name), through: m.through}
-	if !m.testsOnly {
+	switch {
+	case m.replace != nil:
+		p.places, err = m.replace(r, p.chert.dir)
+	case !m.testsOnly:
 		p.places, err = r.rewriteTree(p.chert.dir, m.skip...)
 	}
 	for _, pkg := range m.packages {

@@ -35,6 +35,7 @@ var suites = []struct {
 	{"xnet", xnetSuite, false},
 	{"connect", connectSuite, false},
 	{"grpc", grpcSuite, false},
+	{"quic", quicSuite, false},
 	{"haproxy", haproxyTests{}, true},
 	{"h2spec-proxy", h2specTests{through: true}, true},
 	{"connect-proxy", connectProxySuite, true},

@@ -15,6 +15,13 @@ import (
 func FetchH2(ctx context.Context, addr string, r Request) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	transport := &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	return fetchBy(ctx, transport, 2, addr, r)
+}
+
+// fetchBy fetches by a transport, over one version of HTTP and no other.
+func fetchBy(ctx context.Context, transport http.RoundTripper, version int, addr string, r Request) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, "https://"+addr+r.Path, strings.NewReader(r.Body))
 	if err != nil {
 		return Answer{}, err
@@ -22,15 +29,13 @@ func FetchH2(ctx context.Context, addr string, r Request) (Answer, error) {
 	if r.Type != "" {
 		req.Header.Set("Content-Type", r.Type)
 	}
-	transport := &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer resp.Body.Close()
-	if resp.ProtoMajor != 2 {
-		return Answer{}, fmt.Errorf("the server speaks %s, not HTTP/2", resp.Proto)
+	if resp.ProtoMajor != version {
+		return Answer{}, fmt.Errorf("the server speaks %s, not HTTP/%d", resp.Proto, version)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {

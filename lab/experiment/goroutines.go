@@ -114,11 +114,11 @@ func runGoroutines(ctx context.Context, b *Bench, r *Result) error {
 			if s.only != "" && !slices.Contains(strings.Fields(s.only), spec.Name) {
 				continue
 			}
-			how := profile.Holding{Open: load.OpenIdle}
+			how := profile.Holding{Open: profile.OpenBy(load.OpenIdle)}
 			if s.path != "" {
-				how.Open = func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error) {
+				how.Open = profile.OpenBy(func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error) {
 					return load.OpenSockets(ctx, addr, s.path, n, cfg)
-				}
+				})
 			}
 			held, err := profile.Hold(ctx, spec, b.Seats.Server, n, how, b.Log)
 			if err != nil {

@@ -222,6 +222,6 @@ func idleBytes(ctx context.Context, b *Bench, server string) (float64, error) {
 		return 0, err
 	}
 	n = min(n, limit-spareFiles)
-	held, err := profile.Hold(ctx, specs[0], b.Seats.Server, n, profile.Holding{Open: load.OpenIdle}, b.Log)
+	held, err := profile.Hold(ctx, specs[0], b.Seats.Server, n, profile.Holding{Open: profile.OpenBy(load.OpenIdle)}, b.Log)
 	return float64(held.After.Resident-held.Before.Resident) / float64(n), err
 }

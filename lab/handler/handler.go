@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"runtime/pprof"
 	"strconv"
+	"time"
 
 	"github.com/chert-http/chert/lab/work"
 )
@@ -38,6 +39,18 @@ func withoutEvents() *http.ServeMux {
 	mux.HandleFunc("GET /debug/stats", encoded(work.ProcessJSON))
 	mux.HandleFunc("GET /debug/gc", func(http.ResponseWriter, *http.Request) { work.Collect() })
 	mux.HandleFunc("GET /debug/heap", func(w http.ResponseWriter, _ *http.Request) { pprof.WriteHeapProfile(w) })
+	mux.HandleFunc("GET /debug/cpu", func(w http.ResponseWriter, r *http.Request) {
+		seconds, err := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64)
+		if err == nil {
+			err = pprof.StartCPUProfile(w)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		time.Sleep(time.Duration(seconds * float64(time.Second)))
+		pprof.StopCPUProfile()
+	})
 	return mux
 }
 

@@ -121,6 +121,7 @@ var lacking = map[rival.Trade]string{
 	rival.Sockets: "open the WebSockets",
 	rival.Sites:   "serve the site",
 
+	rival.Events | rival.H3:  "stream the events over HTTP/3",
 	rival.Answers | rival.H2: "give the answers over HTTP/2",
 	rival.Code | rival.H2:    "run the handlers over HTTP/2",
 	rival.Files | rival.H2:   "serve the files over HTTP/2",

@@ -24,9 +24,10 @@ type Compare struct {
 	Cold    bool          // no server is warmed up
 	ByBytes bool          // requests are counted by the bytes that came
 	TLS     bool          // the load is over TLS
-	Streams int           // on each connection, over TLS and HTTP/2; 0: wrk and HTTP/1
+	Streams int           // on each connection, over TLS and HTTP/2, or HTTP/3; 0: wrk and HTTP/1
+	H3      bool          // servers that have HTTP/3 are measured over that, the others over HTTP/2
 	Sockets *load.Sockets // if not nil, messages over WebSockets instead of requests
-	pace    string        // the program built in load.PaceFolder, which Sockets needs
+	pace    string        // the program built in load.PaceFolder, which Sockets and HTTP/3 need
 	Seats   Seats
 	Link    *link.Link // where servers run; nil for loopback
 	Log     io.Writer  // progress
@@ -157,6 +158,8 @@ func (c *Compare) check(ctx context.Context, r *runner) (size int, err error) {
 	for i, check := range c.checks(r.Entrant) {
 		fetch, addr := exchange.Fetch, r.Addr
 		switch {
+		case c.H3 && r.Does.Has(rival.H3):
+			fetch, addr = exchange.FetchH3, r.TLS
 		case c.Streams > 0:
 			fetch, addr = exchange.FetchH2, r.TLS
 		case c.TLS:
@@ -211,6 +214,7 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 		run.Patience = patience // 64 large responses at once are slow, and no server promises to send them evenly
 	}
 	var res load.Result
+	var during measure.CPU // of the server while it was asked, if the load has taken that
 	spent, err := Spend(r.Server, c.Seats, func() (used time.Duration, err error) {
 		if c.TLS {
 			run.Addr, run.TLS = r.TLS, true
@@ -220,6 +224,10 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 			plan := *c.Sockets
 			plan.Addr, plan.Connections, plan.Seconds = r.Addr, connections, float64(seconds)
 			res, err = plan.Child(ctx, c.pace, c.Seats.Load)
+		case c.H3:
+			plan := load.Gets{Addr: r.TLS, H3: r.Does.Has(rival.H3), Path: run.Request.Path, Length: c.checks(r.Entrant)[0].Want.Length,
+				Connections: connections, Streams: c.Streams, Seconds: float64(seconds), Server: r.PID()}
+			res, during, err = plan.Child(ctx, c.pace, c.Seats.Load)
 		case c.Streams > 0:
 			res, err = run.H2load(ctx, c.Streams)
 		default:
@@ -229,6 +237,9 @@ func (c *Compare) turn(ctx context.Context, r *runner, connections, seconds int,
 	})
 	if err != nil {
 		return report.Round{}, err
+	}
+	if during.Total > 0 {
+		spent.CPU = during
 	}
 	if c.ByBytes {
 		res = res.ByBytes(r.size)

@@ -41,9 +41,9 @@ func runIdle(ctx context.Context, args []string, out, log io.Writer) error {
 	if *h2 && !*secure {
 		return errors.New("--h2 needs --tls")
 	}
-	how := Holding{Open: load.OpenIdle, TLS: *secure, Heap: *heap, h2: *h2}
+	how := Holding{Open: OpenBy(load.OpenIdle), TLS: *secure, Heap: *heap, h2: *h2}
 	if *h2 {
-		how.Open = load.OpenIdleH2
+		how.Open = OpenBy(load.OpenIdleH2)
 	}
 	return c.hold(ctx, *connections, "keep-alive connections after one request on each", how, out, log)
 }
@@ -74,7 +74,10 @@ func (c *common) hold(ctx context.Context, connections int, title string, how Ho
 	if how.TLS {
 		table.Title += ", TLS 1.3"
 	}
-	if how.h2 {
+	switch {
+	case how.H3 != nil:
+		table.Title += ", HTTP/3 (chert3, quicgo) or HTTP/2"
+	case how.h2:
 		table.Title += ", HTTP/2"
 	}
 	for _, spec := range specs {
@@ -98,14 +101,29 @@ func clamp(n, servers, limit int) (int, string) {
 	return most, fmt.Sprintf("the limit of open files is %d: %d connections instead of %d (raise it with ulimit -Hn)", limit, most, n)
 }
 
-// Opener opens connections that are to be idle, such as load.OpenIdle.
-type Opener func(ctx context.Context, addr string, n int, cfg *tls.Config) (*load.Idle, error)
+// Opener opens connections that are to be idle.
+type Opener func(ctx context.Context, addr string, n int, cfg *tls.Config) (idle, error)
+
+// idle are such connections.
+type idle interface {
+	receivers
+	Ask(ctx context.Context) error // makes a request on each
+}
+
+// OpenBy is a function such as load.OpenIdle as an Opener.
+func OpenBy[T idle](open func(ctx context.Context, addr string, n int, cfg *tls.Config) (T, error)) Opener {
+	return func(ctx context.Context, addr string, n int, cfg *tls.Config) (idle, error) {
+		return open(ctx, addr, n, cfg)
+	}
+}
 
 // Holding says how connections are held.
 type Holding struct {
 	Open Opener
 	TLS  bool   // on the server's port for it
 	Heap string // a file for the server's heap profile; empty for none
+	// H3 opens those of servers that have HTTP/3; nil if it is not that which is measured.
+	H3 Opener
 	// h2 and publishes: over HTTP/2; the connections are streams of events, which are published.
 	h2, publishes bool
 }
@@ -113,6 +131,9 @@ type Holding struct {
 // Hold measures n connections of one server in a process of its own.
 func Hold(ctx context.Context, spec rival.Spec, cores []int, n int, how Holding, log io.Writer) (report.Held, error) {
 	held := report.Held{Server: spec.Name}
+	if how.H3 != nil && spec.Does.Has(rival.H3) {
+		how.Open = how.H3
+	}
 	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n})
 	if err != nil {
 		return held, err

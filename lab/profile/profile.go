@@ -33,6 +33,8 @@ func All() []Profile {
 	all = append(all, Profile{"slowreaders", "a fast download alone and beside 1,000 slow ones of a file of 10 GiB", runReaders})
 	all = append(all, Profile{"stream", "bodies of 64 MiB: an echo, uploads and downloads, in chunks and with a length", runStream})
 	all = append(all, Profile{"h2far", "HTTP/2: an upload of 1 GiB over a link with a delay of 50 ms", runFar})
+	all = append(all, Profile{"h3download", "HTTP/3: a download of 1 GiB, beside HTTP/2", runH3Download})
+	all = append(all, Profile{"h3idle", "idle connections of HTTP/3, beside HTTP/2: resident bytes and goroutines for each", runH3Idle})
 	all = append(all, Profile{"page", "the live page of a busy server with 10,000 connections: what watching costs, and whether it stays live", runPage})
 	all = append(all, Profile{"sseidle", "idle streams of events: resident bytes and goroutines for each", runEventsIdle})
 	all = append(all, Profile{"ssebroadcast", "events that 10,000 streams get: processor time for each", runEventsBroadcast})

@@ -55,7 +55,7 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 	if err := installed(s.programs()...); err != nil {
 		return err
 	}
-	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, TLS: s.tls, Streams: s.streams, Log: log}
+	cmp := Compare{Checks: []Check{{s.request, s.want}}, Pace: p, TLS: s.tls, Streams: s.streams, H3: s.h3, Log: log}
 	if cmp.Seats, err = c.seats(*loadCore); err != nil {
 		return err
 	}
@@ -82,7 +82,10 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 		}
 	}
 	if s.burst > 0 {
-		cmp.Sockets, cmp.pace = &load.Sockets{Burst: s.burst, Size: messageSize}, filepath.Join(dir, "pace")
+		cmp.Sockets = &load.Sockets{Burst: s.burst, Size: messageSize}
+	}
+	if s.burst > 0 || s.h3 {
+		cmp.pace = filepath.Join(dir, "pace")
 		if err := child.Build(ctx, cmp.pace, load.PaceFolder); err != nil {
 			return err
 		}
@@ -97,17 +100,17 @@ func (s scene) run(ctx context.Context, args []string, out, log io.Writer) error
 // generator is the program that makes the load.
 func (s scene) generator() string {
 	switch {
+	case s.burst > 0 || s.h3:
+		return "load"
 	case s.streams > 0:
 		return "h2load"
-	case s.burst > 0:
-		return "load"
 	}
 	return "wrk"
 }
 
-// programs are those that must be installed. The lab brings the load of WebSockets.
+// programs are those that must be installed. The lab brings the load of WebSockets and of HTTP/3.
 func (s scene) programs() []string {
-	if s.burst > 0 {
+	if s.generator() == "load" {
 		return []string{"taskset"}
 	}
 	return []string{s.generator(), "taskset"}

@@ -21,7 +21,8 @@ type scene struct {
 	needs       rival.Trade
 	held        int     // how many idle connections half of the servers hold; 0: no server does
 	tls         bool    // all of it
-	streams     int     // on each connection, over HTTP/2; 0 for HTTP/1
+	streams     int     // on each connection, over HTTP/2 or HTTP/3; 0 for HTTP/1
+	h3          bool    // over HTTP/3, and over HTTP/2 those that have no HTTP/3
 	burst       int     // messages in each write over WebSockets; 0: requests
 	folder      *folder // what is served; nil: not files but answers, and one request and what is wanted
 }
@@ -82,5 +83,6 @@ func scenes() []scene {
 	all = append(all, tlsScenes(closing)...)
 	all = append(all, socketScenes()...)
 	all = append(all, proxyScenes(upload)...)
+	all = append(all, h3Scenes()...)
 	return append(all, h2Scenes(form, upload, string(items))...)
 }

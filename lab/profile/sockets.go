@@ -48,7 +48,7 @@ func runSocketsIdle(ctx context.Context, args []string, out, log io.Writer) erro
 	if *connections < 1 {
 		return fmt.Errorf("%d connections: may not be less than 1", *connections)
 	}
-	return c.hold(ctx, *connections, "WebSockets after one echo on each", Holding{Open: load.OpenEchoes, TLS: *secure, Heap: *heap}, out, log)
+	return c.hold(ctx, *connections, "WebSockets after one echo on each", Holding{Open: OpenBy(load.OpenEchoes), TLS: *secure, Heap: *heap}, out, log)
 }
 
 func runSocketsBroadcast(ctx context.Context, args []string, out, log io.Writer) error {

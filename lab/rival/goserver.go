@@ -24,6 +24,13 @@ func goServer(name string, does Trade) Spec {
 	return spec
 }
 
+// chert3 is chert with package http3. All of them are one program.
+func chert3(name, as string, does Trade) Spec {
+	spec := Program(name, cmd+"/chert3", "--as", as)
+	spec.Does, spec.Chert = does|H2|H3, true
+	return spec
+}
+
 // socketServer is net/http with a library for WebSockets. All of them are one program.
 func socketServer(library string) Spec {
 	spec := Program(library, cmd+"/wsnethttp", "--library", library)

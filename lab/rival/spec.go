@@ -45,6 +45,8 @@ const (
 	Streams
 	// H2: HTTP/2 over TLS, at the server's second address.
 	H2
+	// H3: HTTP/3 at the UDP port of the second address.
+	H3
 	// Events: streams of events, at /debug/events.
 	Events
 	// Sockets: WebSockets, which package handler has.
@@ -77,6 +79,10 @@ var specs = []Spec{
 	chertServer("chertdirect", Answers|Code|H2),
 	chertServer("chertevents", Events),
 	chertServer("chertws", Sockets),
+	chert3("chert3", "plain", Answers|Code|Streams|Files),
+	chert3("chert3direct", "direct", Answers|Files),
+	chert3("chert3events", "events", Events),
+	goServer("quicgo", Answers|Code|Streams|Files|Events|H2|H3),
 	goServer("nethttp", Answers|Code|Streams|H2|Events),
 	goServer("fasthttp", Answers|Code),
 	goServer("hertz", Answers|Code),
@@ -112,7 +118,8 @@ func Names() []string {
 // skipped says why.
 func Default(ctx context.Context, server string, wanted Trade) (names, skipped []string) {
 	for _, s := range specs {
-		if s.Name == server || !s.Does.Has(wanted) {
+		// Those of HTTP/3 would be there twice for all else.
+		if s.Name == server || !s.Does.Has(wanted) || s.Does.Has(H3) && !wanted.Has(H3) {
 			continue
 		}
 		if err := s.Available(ctx); err != nil {

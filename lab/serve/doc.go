@@ -19,4 +19,5 @@
 //	GET /debug/tls                where the same is served with TLS, by some
 //	GET /debug/gc                 collects garbage and returns free memory to the system
 //	GET /debug/heap               a profile of the heap, for go tool pprof
+//	GET /debug/cpu?seconds=N      one of the processor's time in the next N seconds
 package serve

@@ -65,9 +65,9 @@ func (st *stream) serveDirect(r *request) bool {
 	st.mu.Lock()
 	st.quick = d
 	st.mu.Unlock()
-	st.oversee(true)
+	st.oversee()
 	conn.Guard(d)
-	st.oversee(false)
+	st.unsee()
 	st.mu.Lock()
 	st.quick = nil
 	st.mu.Unlock()

@@ -27,7 +27,6 @@ type lasting struct {
 	unwait   func() bool     // ends the watch on the stream's context; the same
 	returned bool            // the handler
 	closed   bool            // nothing is sent any more
-	whole    bool            // the end of the stream is out
 	retired  bool            // the stream has left the session
 }
 

@@ -94,17 +94,27 @@ func (st *stream) yield() {
 // leading reports whether the leader serves the stream.
 func (st *stream) leading() bool { return st.leads.Load() != 0 }
 
-// oversee says whether late is to know of what runs for the stream, whose leader this is. When it
-// has returned with false late does nothing with the stream.
-func (st *stream) oversee(yes bool) {
-	if !st.leading() && yes {
+// oversee has late know of the handler that is about to run for the stream, if the leader runs it.
+func (st *stream) oversee() {
+	if st.leading() {
+		st.overseen.Store(true)
+	}
+}
+
+// unsee ends what oversee has begun: late does nothing with the stream afterwards.
+func (st *stream) unsee() {
+	if !st.overseen.Swap(false) {
 		return
 	}
-	st.overseen.Store(yes)
-	if began := st.leads.Load(); !yes && st.s.lead.began.Load() != began {
-		st.s.lead.taking.Lock() // late may be under way
-		st.s.lead.taking.Unlock()
+	if began := st.leads.Load(); began == 0 || st.s.lead.began.Load() != began {
+		st.s.awaitLate()
 	}
+}
+
+// awaitLate waits until late, which may be under way, has ended.
+func (s *Session) awaitLate() {
+	s.lead.taking.Lock()
+	defer s.lead.taking.Unlock()
 }
 
 // endLead ends the service of the stream by the leader, and reports whether it still is that.

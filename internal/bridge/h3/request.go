@@ -369,7 +369,7 @@ func (st *stream) run() {
 	st.mu.Lock()
 	st.shown = &st.Exchange
 	st.mu.Unlock()
-	st.oversee(true)
+	st.oversee()
 	defer st.finish() // also after runtime.Goexit
 	st.next = conn.Close
 	conn.Guard(st)

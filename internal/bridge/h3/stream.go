@@ -111,7 +111,7 @@ func (st *stream) Ended(e exec.End) {
 // finish goes on with what the handler has left.
 func (st *stream) finish() {
 	s := st.s
-	st.oversee(false)
+	st.unsee()
 	if st.leave {
 		s.Drain()
 	}

@@ -137,6 +137,6 @@ func (c tunnelConn) SetReadDeadline(t time.Time) error { return c.st.str.SetRead
 
 // SetWriteDeadline implements net.Conn.
 func (c tunnelConn) SetWriteDeadline(t time.Time) error {
-	own{c.st}.SetWriteDeadline(t)
+	own(c).SetWriteDeadline(t)
 	return nil
 }
