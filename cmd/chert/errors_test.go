@@ -149,7 +149,7 @@ func TestInstead(t *testing.T) {
 			}
 		}
 	}
-	flag := regexp.MustCompile(`--[a-z-]+`)
+	flag := regexp.MustCompile(`--[a-z0-9-]+`)
 	// What a hint is about if it names no flag.
 	other := regexp.MustCompile(`\b(no|not|cannot|never|GOMAXPROCS|SIGHUP|docs/[a-z]+\.md|chert serve DIR)\b`)
 	for word, hint := range config.Instead {
