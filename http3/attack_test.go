@@ -295,7 +295,7 @@ func TestHeaderFlood(t *testing.T) {
 
 // deafConn loses what the client would send, from some time on.
 type deafConn struct {
-	net.PacketConn
+	*net.UDPConn
 	sending, receiving atomic.Bool
 	retries            atomic.Int64
 }
@@ -304,12 +304,12 @@ func (c *deafConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if !c.sending.Load() {
 		return len(p), nil
 	}
-	return c.PacketConn.WriteTo(p, to)
+	return c.UDPConn.WriteTo(p, to)
 }
 
 func (c *deafConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
-		n, from, err := c.PacketConn.ReadFrom(p)
+		n, from, err := c.UDPConn.ReadFrom(p)
 		// RFC 9000 section 17.2.5
 		if err == nil && n > 0 && p[0]&0xf0 == 0xf0 {
 			c.retries.Add(1)
@@ -320,16 +320,27 @@ func (c *deafConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	}
 }
 
+// plainConn has of a deafConn what quic-go needs of any net.PacketConn, and the sizes of buffers.
+type plainConn struct {
+	net.PacketConn
+	sized
+}
+
+type sized interface {
+	SetReadBuffer(int) error
+	SetWriteBuffer(int) error
+}
+
 // deaf is a transport on one, which neither loses nor ignores anything at first.
 func deaf(t *testing.T) (*quic.Transport, *deafConn) {
-	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &deafConn{PacketConn: u}
+	c := &deafConn{UDPConn: u}
 	c.sending.Store(true)
 	c.receiving.Store(true)
-	tr := &quic.Transport{Conn: c}
+	tr := &quic.Transport{Conn: plainConn{c, u}}
 	t.Cleanup(func() {
 		tr.Close()
 		u.Close()

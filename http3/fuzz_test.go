@@ -120,6 +120,9 @@ func FuzzRequest(f *testing.F) {
 			return // for longer than a few thousand frames no server goes on
 		}
 		whole, parts := ours.do(t, p, len(p)+1), ours.do(t, p, min(max(by, 1), 1000)+len(p)/300)
+		if whole.ending() == excessive || parts.ending() == excessive {
+			return // that depends on what the connection has had before
+		}
 		if whole.ending() != parts.ending() || whole.body != parts.body {
 			t.Fatalf("whole: %s\n%s\nin pieces: %s\n%s", whole.ending(), whole.body, parts.ending(), parts.body)
 		}

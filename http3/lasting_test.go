@@ -300,6 +300,39 @@ func TestWebSockets(t *testing.T) {
 	}
 }
 
+// Places of streams are free again when WebSockets have ended, in whatever way.
+func TestWebSocketsEnd(t *testing.T) {
+	t.Parallel()
+	h, err := websocket.New(&websocket.Options{OnMessage: func(c *websocket.Conn, _ websocket.Type, p []byte) {
+		if string(p) == "panic" {
+			panic(http.ErrAbortHandler)
+		}
+		c.Close(websocket.CodeNormal, "")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, &chert.Server{Handler: h, ExtendedConnect: true, MaxHandlers: 2, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 4}})
+	c := s.raw()
+	for range 4 {
+		ends := []func(e *exchange){
+			func(e *exchange) { cancel(e.Stream) },
+			func(e *exchange) { e.Close() },
+			func(e *exchange) { e.Write(text("panic")); e.read(); e.Close() },
+			func(e *exchange) {
+				e.Write(text("close"))
+				e.upTo("\x88\x02\x03\xe8")
+				e.Write(data(message(wsframe.Close, "\x03\xe8")))
+				e.Close()
+			},
+		}
+		for _, end := range ends {
+			end(c.socket())
+		}
+	}
+	servertest.Eventually(t, "all have ended", func() bool { return s.Stats().Connections.WebSockets == 0 })
+}
+
 // The deadlines of the request are not those of its WebSocket, nor what was set to read its head.
 func TestWebSocketOutlivesDeadlines(t *testing.T) {
 	t.Parallel()

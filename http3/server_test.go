@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -356,6 +357,29 @@ func TestConnState(t *testing.T) {
 	}}).raw()
 	if a := two.get("/"); a.err == nil {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A hook that ends its goroutine ends its connection, if anything, and no other.
+func TestConnStateGoexit(t *testing.T) {
+	t.Parallel()
+	for _, at := range []http.ConnState{http.StateNew, http.StateActive, http.StateIdle, http.StateClosed} {
+		var once sync.Once
+		s := serve(t, &chert.Server{Handler: hf(hello), ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == at {
+				once.Do(runtime.Goexit)
+			}
+		}})
+		c := s.raw()
+		c.get("/")
+		c.CloseWithError(0x100, "")
+		if a := s.raw().get("/"); a.body != "hello" {
+			t.Errorf("%v: %+v", at, a)
+		}
+		servertest.Eventually(t, "both are counted", func() bool {
+			n := s.Stats().Connections
+			return n.Accepted == 2 && n.Closed >= 1 && n.HTTP3 <= 1
+		})
 	}
 }
 

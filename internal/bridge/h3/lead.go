@@ -29,14 +29,21 @@ const overstay = int64(time.Millisecond)
 // accept accepts streams until the connection ends, or another goroutine does. It is the leader.
 func (s *Session) accept() {
 	var serving *stream // by the leader
+	over := false
 	defer func() {
-		if serving != nil && serving.endLead() { // a handler has ended its goroutine
+		switch {
+		case over:
+		case serving == nil: // a hook has ended its goroutine
+			s.end()
+			go s.accept()
+		case serving.endLead(): // a handler has
 			go s.accept()
 		}
 	}()
 	for {
 		str, err := s.qc.Accept()
 		if err != nil {
+			over = true
 			s.ended()
 			return
 		}
@@ -55,6 +62,7 @@ func (s *Session) accept() {
 		serving = st
 		kept := st.serve()
 		if serving = nil; !kept {
+			over = true
 			return
 		}
 		s.lead.here.Store(nil) // or an idle connection would keep its last request

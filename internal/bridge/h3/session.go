@@ -118,6 +118,7 @@ func (s *Session) Serve() {
 
 // ended is called when the connection has ended. Handlers may go on: what they do with it fails.
 func (s *Session) ended() {
+	defer s.left() // also if a hook ends its goroutine
 	s.qc.Close(http3.NoError, "")
 	s.mu.Lock()
 	s.over = true
@@ -130,7 +131,6 @@ func (s *Session) ended() {
 	s.shown = http.StateClosed
 	s.SetState(http.StateClosed)
 	s.showing.Unlock()
-	s.left()
 }
 
 // open makes a stream of a request, nil if it is rejected.
