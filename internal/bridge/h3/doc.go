@@ -1,10 +1,12 @@
 // Package h3 serves HTTP/3 (RFC 9114) on a QUIC connection.
 //
-// A Session is a connection. A goroutine accepts its streams, and each request has one of its own
-// while its handler runs; none while what has outlived its handler, such as an event stream, waits.
+// A Session is a connection. The goroutine that accepts its streams, the leader, serves those itself
+// whose handlers are quick; each other request has a goroutine of its own while its handler runs.
+// What has outlived its handler, such as an event stream, has none while it waits.
 // QUIC does what the sender and the windows of package h2 do: a handler's writes wait in the
 // transport, for as long as the server's limits allow.
 //
+//	lead.go     who accepts streams, and serves them
 //	request.go  a stream, from its first byte to its handler
 //	stream.go   the end of a stream
 //	head.go     the answer, as bridge.Message
