@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -28,7 +29,8 @@ const overstay = int64(time.Millisecond)
 
 // accept accepts streams until the connection ends, or another goroutine does. It is the leader.
 func (s *Session) accept() {
-	var serving *stream // by the leader
+	var serving *stream     // by the leader
+	memo := new(place.Memo) // a leader that has lost the lead may still use it
 	over := false
 	defer func() {
 		switch {
@@ -52,7 +54,7 @@ func (s *Session) accept() {
 			continue
 		}
 		began := sys.Nanotime()
-		st.timing.Since = began
+		st.timing.Since, st.memo = began, memo
 		st.leads.Store(began)
 		s.lead.here.Store(st)
 		s.lead.began.Store(began)

@@ -99,11 +99,11 @@ func (st *stream) serve() (leads bool) {
 		return st.endLead()
 	}
 	st.initBody(&r.t, end)
-	memo := &s.memo
-	if !st.leading() {
-		memo = new(place.Memo)
+	if st.memo == nil {
+		st.memo = new(place.Memo)
 	}
-	quick := st.Place(r.direct.route, memo)
+	quick := st.Place(r.direct.route, st.memo)
+	st.memo = nil
 	r.direct.route = ""
 	st.freeRequest()
 	if st.leading() && !(quick && end && s.Slots == nil) {
@@ -126,6 +126,7 @@ func (st *stream) freeRequest() {
 // leader.
 func (st *stream) elsewhere(t loop.Task) (leads bool) {
 	leads = st.endLead()
+	st.memo = nil
 	st.s.cfg.pool.Run(t)
 	return leads
 }

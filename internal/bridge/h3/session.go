@@ -13,7 +13,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/peer"
-	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/priority"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
@@ -33,7 +32,6 @@ type Session struct {
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 	lead   lead
-	memo   place.Memo // the leader's
 	// heads is how many bytes of incomplete field sections are kept.
 	heads atomic.Int64
 

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -40,8 +41,9 @@ type stream struct {
 	// know of the handler. waited: some goroutine has waited for the client.
 	leads            atomic.Int64
 	overseen, waited atomic.Bool
-	request          *request // its fields, until the handler has been chosen
-	read             part     // how much of it has been
+	memo             *place.Memo // the goroutine's
+	request          *request    // its fields, until the handler has been chosen
+	read             part        // how much of it has been
 
 	// Reading.
 	frames   http3.Reader
