@@ -35,7 +35,7 @@ var suites = []struct {
 	{"xnet", xnetSuite, false},
 	{"connect", connectSuite, false},
 	{"grpc", grpcSuite, false},
-	{"quic", quicSuite, false},
+	{"quic", quicSuite, true}, // has limits of 50 ms, and has hung by itself on a busy machine
 	{"haproxy", haproxyTests{}, true},
 	{"h2spec-proxy", h2specTests{through: true}, true},
 	{"connect-proxy", connectProxySuite, true},
