@@ -122,7 +122,7 @@ func (s *server) doubts(net.Addr) bool {
 
 var errNoPlace = errors.New("too many connections")
 
-// place is the key of a connection's entry in the gate.
+// placeKey is the key of a connection's entry in the gate.
 type placeKey struct{}
 
 // entry is a connection in the gate. Its client counts as one of an address when the handshake has

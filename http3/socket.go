@@ -74,18 +74,13 @@ func (s *server) begin() error {
 	if s.isClosed() {
 		return nil
 	}
-	warn := false
-	quietBuffer.Do(func() {
-		warn = os.Getenv(noWarning) == ""
-		os.Setenv(noWarning, "true")
-	})
 	s.transport = &quic.Transport{
 		Conn: s.socket.UDPConn, ConnectionIDLength: 8, ConnContext: s.enter, VerifySourceAddress: s.doubts,
-		DisableVersionNegotiationPackets: false,
 	}
 	err := s.setKeys()
+	warn := false
 	if err == nil {
-		s.listener, err = s.transport.Listen(tlsConfig(s.host.TLS), s.quicConfig())
+		warn = quietly(func() { s.listener, err = s.transport.Listen(tlsConfig(s.host.TLS), s.quicConfig()) })
 	}
 	if err != nil {
 		return fmt.Errorf("chert: HTTP/3: %w", err)
@@ -125,8 +120,26 @@ const (
 	noWarning = "QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING"
 )
 
-// quietBuffer has quic-go say nothing of small buffers, once.
-var quietBuffer sync.Once
+var quiet struct {
+	sync.Mutex
+	done bool
+}
+
+// quietly calls f so that quic-go says nothing of small buffers, which it does once in a process.
+// first: f is the first one, and the environment has nothing against a warning.
+func quietly(f func()) (first bool) {
+	quiet.Lock()
+	defer quiet.Unlock()
+	_, set := os.LookupEnv(noWarning)
+	if !set { // only meanwhile: the environment is that of other processes too
+		os.Setenv(noWarning, "true")
+		defer os.Unsetenv(noWarning)
+	}
+	f()
+	first = !quiet.done && !set
+	quiet.done = true
+	return first
+}
 
 // checkBuffer logs if the socket keeps less than quic-go, which has set what it may, wants.
 func (s *server) checkBuffer() {

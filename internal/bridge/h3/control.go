@@ -133,9 +133,8 @@ func (s *Session) readTyped(t http3.StreamType, str ReceiveStream, buf, b []byte
 // control is the client's control stream.
 type control struct {
 	http3.Control
-	settings http3.Settings
-	maxPush  uint64
-	away     uint64 // one more than the ID of GOAWAY; 0: none has come
+	maxPush uint64
+	away    uint64 // one more than the ID of GOAWAY; 0: none has come
 }
 
 func (c *control) read(s *Session, b []byte) error {
@@ -163,8 +162,8 @@ func (c *control) frame(s *Session, h http3.Header, payload []byte) error {
 	}
 	switch h.Type {
 	case http3.FrameSettings:
-		c.settings = http3.DefaultSettings
-		return c.settings.Parse(payload)
+		s := http3.DefaultSettings // none changes what is sent
+		return s.Parse(payload)
 	case http3.FrameGoAway: // of pushes, of which there are none
 		id, err := http3.ParseID(payload)
 		// RFC 9114 section 5.2: the ID must not be greater than any before.

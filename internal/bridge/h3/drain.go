@@ -17,7 +17,6 @@ const noGoAway = 1<<62 - 4
 type drain struct {
 	begun bool // the first GOAWAY is out
 	last  bool // the second one is: when the requests have ended the connection does
-	timer *time.Timer
 }
 
 // Drain ends the connection when the requests have been answered that the client has sent before
@@ -28,7 +27,7 @@ func (s *Session) Drain() {
 	if first {
 		s.drain.begun = true
 		s.goAwayLocked(noGoAway)
-		s.drain.timer = time.AfterFunc(s.transit(), s.drainLast)
+		time.AfterFunc(s.transit(), s.drainLast)
 	}
 	s.mu.Unlock()
 	if s.Ending() {

@@ -25,6 +25,7 @@ type lasting struct {
 	mu       sync.Mutex
 	source   takeover.Source // immutable after Last, which holds mu
 	unwait   func() bool     // ends the watch on the stream's context; the same
+	ending   bool            // End was called
 	returned bool            // the handler
 	closed   bool            // nothing is sent any more
 	retired  bool            // the stream has left the session
@@ -92,6 +93,12 @@ func (l *lasting) gone() {
 func (l *lasting) close(whole bool) {
 	l.once.Do(func() {
 		st, s := l.st, l.st.s
+		l.mu.Lock()
+		unwait := l.unwait
+		l.mu.Unlock()
+		if unwait != nil {
+			unwait() // or a reset of the server's would be charged to the client
+		}
 		l.out.Close(true)
 		if !whole {
 			l.out.Drop()
@@ -120,15 +127,18 @@ func (l *lasting) Offer(p []byte, body, limit int) (much bool, err error) {
 func (l *lasting) End(abort bool) {
 	l.out.Close(true)
 	go func() {
-		if abort {
+		l.mu.Lock() // Last may not have returned
+		again, unwait := l.ending, l.unwait
+		l.ending = true
+		l.mu.Unlock()
+		switch {
+		case abort:
 			l.close(false)
 			return
+		case again:
+			return
 		}
-		err := l.out.Carried()
-		l.mu.Lock()
-		unwait := l.unwait
-		l.mu.Unlock()
-		if err == nil && (unwait == nil || unwait()) {
+		if err := l.out.Carried(); err == nil && unwait() {
 			err = l.st.endSent()
 			l.close(err == nil)
 			return

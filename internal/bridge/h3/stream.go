@@ -74,6 +74,7 @@ type stream struct {
 	readBy  time.Time
 	writeBy time.Time
 	dropped bool             // the body is not wanted
+	unwatch func() bool      // ends what WatchPeer has begun; nil if it has not
 	shown   *bridge.Exchange // what Running shows, while the handler runs
 	quick   *directRequest   // of a handler of the fast path, while that runs
 }
@@ -263,17 +264,30 @@ func (st *stream) untilLocked(stall int64, by time.Time) time.Time {
 	return conn.Sooner(by, time.Now().Add(time.Duration(stall)))
 }
 
-// WatchPeer implements bridge.Stream: the transport always reads. Calls do not overlap.
+// WatchPeer implements bridge.Stream: the transport always reads.
 func (o own) WatchPeer() (gone bool) {
-	ctx := o.st.str.Context()
+	st := o.st
+	ctx := st.str.Context()
 	if ctx.Err() != nil {
 		return true
 	}
-	if x := o.st.exchange; !x.watched {
-		x.watched = true
-		context.AfterFunc(ctx, func() { x.Gone(true) })
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.unwatch == nil {
+		x := &st.exchange.Exchange
+		st.unwatch = context.AfterFunc(ctx, func() { x.Gone(true) })
 	}
 	return false
+}
+
+// unwatchPeer ends WatchPeer: the stream is about to end because of the server.
+func (st *stream) unwatchPeer() {
+	st.mu.Lock()
+	unwatch := st.unwatch
+	st.mu.Unlock()
+	if unwatch != nil {
+		unwatch()
+	}
 }
 
 // Unsent and Follow implement bridge.Stream: what was written is the transport's.

@@ -74,6 +74,7 @@ func (st *stream) write(p []byte) error {
 
 // endSent sends the end of the stream.
 func (st *stream) endSent() error {
+	st.unwatchPeer()
 	err := st.str.End()
 	st.ended.Store(err == nil)
 	return err
