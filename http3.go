@@ -27,8 +27,8 @@ func (s *Server) openPackets(sv *serving) (err error) {
 	return err
 }
 
-// servePackets serves what comes on the UDP socket of a Serve call, and returns the field that
-// tells others of it, nil if there is none.
+// servePackets serves what comes on the UDP socket of a Serve call, and returns the Alt-Svc field
+// for responses over TCP, nil if there is no socket.
 func (s *Server) servePackets(sv *serving, base context.Context) (*bridge.AltSvc, error) {
 	if sv.packets == nil {
 		return nil, nil

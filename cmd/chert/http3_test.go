@@ -33,7 +33,7 @@ func altSvc(t *testing.T, cfg *tls.Config, base string, two bool) string {
 	return strings.Join(r.header.Values("Alt-Svc"), " + ")
 }
 
-// With --http3 clients get HTTP/3, and others are told of it.
+// With --http3 clients that speak HTTP/3 get it, and responses over HTTP/1 and HTTP/2 announce it.
 func TestHTTP3(t *testing.T) {
 	t.Parallel()
 	ca, dir := newCA(t), t.TempDir()

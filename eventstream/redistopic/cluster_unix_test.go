@@ -10,7 +10,7 @@ import (
 )
 
 // The primary of a Cluster's shard is lost with an event that its replica has not got: clients
-// that have got it are told of a gap. Nobody has said to the process where the keys are now.
+// that have received it get the event of a gap. No server has told the process where the keys are now.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Cluster(t, 3)

@@ -32,7 +32,7 @@ func at(url string) *topictest.Setup {
 	}}
 }
 
-// A replica takes over that lacks the newest event: clients that have got it get to know.
+// A replica takes over that lacks the newest event: clients that have received it get the event of a gap.
 func TestReplicaLacksEvents(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t)

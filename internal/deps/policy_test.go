@@ -216,7 +216,7 @@ var confined = map[string]string{
 	// ACME is the command's: a program that imports chert does not get it.
 	"github.com/caddyserver/certmagic": "cmd/chert/internal/acme",
 	"go.uber.org/zap":                  "cmd/chert/internal/acme",
-	// QUIC is behind an interface everywhere else.
+	// All other packages have QUIC by an interface.
 	"github.com/quic-go/quic-go": "http3",
 }
 

@@ -19,5 +19,5 @@
 //	drain.go    the end of a connection
 package h3
 
-// It must not know the implementation of QUIC, which is behind the interfaces of quic.go, nor
+// It must not know the implementation of QUIC, which the interfaces of quic.go stand for, nor
 // sockets and loops.

@@ -70,7 +70,7 @@ func TestDocumentedKeys(t *testing.T) {
 	}
 }
 
-// The types of docs/config.md are those that a wrong value is told to have.
+// The type of each key in docs/config.md is the one that the error for a value of another type names.
 func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
 	_, types := documented(t)
