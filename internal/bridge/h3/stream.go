@@ -23,7 +23,6 @@ type exchange struct {
 	bridge.Exchange
 	values  [2]string // of the request's fields, if they are not more
 	reqBody bridge.Body
-	watched bool // the client, by WatchPeer
 }
 
 // stream is one request and its answer: the bridge.Message of its exchange. Its fields are those
