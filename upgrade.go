@@ -166,7 +166,7 @@ func (s *Server) beginUpgrades(serve int) (u *upgrades, over func()) {
 	u = &upgrades{srv: s}
 	u.ctx, u.end = context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
-	notifyUpgrades(signals)
+	successor.Notify(signals)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		if s.awaitServing(u.ctx, serve) {

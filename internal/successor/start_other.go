@@ -21,3 +21,6 @@ func (p *Process) inherit(string) error {
 func terminate(p *os.Process) { p.Kill() }
 
 func isGone(error) bool { return false }
+
+// Notify does nothing: no signal asks for an upgrade here.
+func Notify(chan<- os.Signal) {}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,3 +121,6 @@ func terminate(p *os.Process) { p.Signal(syscall.SIGTERM) }
 func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
+
+// Notify sends the signals that ask for an upgrade to c.
+func Notify(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR2) }
