@@ -142,17 +142,42 @@ func (b *Bench) contest(ctx context.Context, r *Result, c contest, all []profile
 	return series, err
 }
 
-// sampled is a profile of a server under the load of wrk.
+// sampled is a profile of a server under the load of wrk, which lasts as long as that takes.
 func (b *Bench) sampled(ctx context.Context, e profile.Entrant, c contest) (perf.Profile, error) {
-	var p perf.Profile
-	err := b.driven(ctx, e, c, func(s *rival.Server) error {
-		pids, err := measure.Processes(s.PID())
-		if err != nil {
-			return err
-		}
-		p, err = perf.Record(ctx, pids, time.Duration(b.Scale.of(2000, 600))*time.Millisecond)
-		return err
-	})
+	s, run, err := b.started(ctx, e, c)
+	if err != nil {
+		return perf.Profile{}, err
+	}
+	defer s.Stop()
+	run.Seconds = 60
+	loaded, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := run.Wrk(loaded)
+		ended <- err
+	}()
+	select { // until wrk has opened its connections
+	case <-ctx.Done():
+	case <-time.After(500 * time.Millisecond):
+	}
+	pids, err := measure.Processes(s.PID())
+	if err != nil {
+		return perf.Profile{}, err
+	}
+	during := time.Duration(b.Scale.of(2000, 600)) * time.Millisecond
+	p, err := perf.Record(ctx, pids, during)
+	for try := 0; errors.Is(err, perf.ErrNone) && try < 3; try++ {
+		during *= 2 // others had the core meanwhile
+		p, err = perf.Record(ctx, pids, during)
+	}
+	select {
+	case e := <-ended: // by itself
+		err = errors.Join(err, e)
+	default:
+		end()
+		<-ended
+	}
 	return p, err
 }
 
@@ -181,30 +206,6 @@ func (b *Bench) counted(ctx context.Context, e profile.Entrant, c contest) (map[
 		each[name] = float64(n) / float64(max(1, res.Requests))
 	}
 	return each, nil
-}
-
-// driven calls f while wrk drives a server.
-func (b *Bench) driven(ctx context.Context, e profile.Entrant, c contest, f func(*rival.Server) error) error {
-	s, run, err := b.started(ctx, e, c)
-	if err != nil {
-		return err
-	}
-	defer s.Stop()
-	run.Seconds = b.Scale.of(4, 2)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := run.Wrk(ctx)
-		ended <- err
-	}()
-	select { // until wrk has opened its connections
-	case <-ctx.Done():
-	case <-time.After(500 * time.Millisecond):
-	}
-	err = f(s)
-	if ended := <-ended; err == nil {
-		err = ended
-	}
-	return err
 }
 
 // started starts a server and says how wrk is to drive it.

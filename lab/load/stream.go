@@ -15,7 +15,7 @@ import (
 )
 
 // Stream sends requests with large bodies, or for large responses. Each connection sends the next one when the last
-// was answered, until the time is over; what has begun then is finished.
+// was answered, until the time is over, and at least one; what has begun then is finished.
 type Stream struct {
 	Addr        string
 	Method      string
@@ -81,7 +81,7 @@ func (s Stream) converse(ctx context.Context, end time.Time) (n int64, err error
 	r := bufio.NewReaderSize(c, 64<<10)
 	rest := make([]byte, 64<<10)
 	block := s.block()
-	for time.Now().Before(end) {
+	for n == 0 || time.Now().Before(end) {
 		c.SetDeadline(end.Add(30 * time.Second))
 		sent := make(chan error, 1)
 		go func() { sent <- s.send(c, block) }()

@@ -33,6 +33,9 @@ type Profile struct {
 // ErrKernel means that perf may sample only the program itself, not the kernel on its behalf.
 var ErrKernel = errors.New("perf sees no kernel functions: it needs root, or kernel.perf_event_paranoid at 1 and kernel.kptr_restrict at 0")
 
+// ErrNone means that the processes were not seen at work.
+var ErrNone = errors.New("no samples")
+
 // frequency is a prime number, so that no timer of the kernel keeps its pace.
 const frequency = 1499
 
@@ -61,7 +64,7 @@ func Record(ctx context.Context, pids []int, during time.Duration) (Profile, err
 	}
 	p := parse(script.Stdout)
 	if len(p.Samples) == 0 {
-		return p, fmt.Errorf("perf: no samples of processes %v in %v", pids, during)
+		return p, fmt.Errorf("perf: %w of processes %v in %v", ErrNone, pids, during)
 	}
 	if p.Share(Sample.InKernel) == 0 {
 		return p, ErrKernel
