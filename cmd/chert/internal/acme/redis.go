@@ -51,6 +51,9 @@ const (
 	// lockTime is how long a lock is kept that its owner, which has died, does not renew.
 	lockTime = 30 * time.Second
 	lockPoll = 500 * time.Millisecond
+	// existsTries and existsPause are longer than connections to a server that is there fail.
+	existsTries = 4
+	existsPause = 100 * time.Millisecond
 )
 
 func newRedisStorage(url string, key [32]byte, folder string) (*redisStorage, error) {
@@ -169,9 +172,18 @@ func (s *redisStorage) Delete(ctx context.Context, name string) error {
 	return s.folder.Delete(ctx, name)
 }
 
-// Exists implements certmagic.Storage.
+// Exists implements certmagic.Storage. What it denies is ordered, although another instance may have
+// it, so one command that fails is not enough for that.
 func (s *redisStorage) Exists(ctx context.Context, name string) bool {
 	all, err := s.names(ctx, name)
+	for try := 1; err != nil && try < existsTries; try++ {
+		select {
+		case <-time.After(existsPause):
+			all, err = s.names(ctx, name)
+		case <-ctx.Done():
+			return true // nothing is to be done any more
+		}
+	}
 	if err != nil {
 		return s.folder.Exists(ctx, name)
 	}
