@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,9 @@ func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	if m.versions, err = numbers(*versions); err != nil {
 		return err
+	}
+	if slices.Max(m.versions) > 3 {
+		return fmt.Errorf("--http %s: there are 1, 2 and 3", *versions)
 	}
 	if m.Rounds < 1 || *count < 1 {
 		return fmt.Errorf("%d rounds of a page of %d files: too little", m.Rounds, *count)
