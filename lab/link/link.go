@@ -70,7 +70,8 @@ func Open(ctx context.Context, o Options) (*Link, error) {
 	subnet := fmt.Sprintf("198.18.%d.", pid>>6&0xff)
 	host := pid & 0x3f * 4
 	network, mine, theirs := subnet+strconv.Itoa(host), subnet+strconv.Itoa(host+1), subnet+strconv.Itoa(host+2)
-	l := &Link{Addr: theirs, name: fmt.Sprintf("chert-lab-%d", pid), near: fmt.Sprintf("cl%da", pid), far: fmt.Sprintf("cl%db", pid)}
+	l := &Link{Addr: theirs, name: fmt.Sprintf("chert-lab-%d", pid)}
+	l.near, l.far = fmt.Sprintf("cl%da", pid), fmt.Sprintf("cl%db", pid)
 	if err := ip(ctx, "netns", "add", l.name); err != nil {
 		return nil, fmt.Errorf("make a network namespace, which needs root: %w", err)
 	}

@@ -59,8 +59,12 @@ func TestBrowser(t *testing.T) {
 			if n := connections.Load(); major == 2 && n != 1 || major == 1 && (n < 2 || n > browserConnections) {
 				t.Errorf("%d connections", n)
 			}
-			for name, bad := range map[string]PageFile{"a status": {"/missing", "404 page not found\n"}, "a content": {"/3", "xxy"}} {
-				for _, p := range []Page{{Document: bad}, {Document: page.Document, Rest: []PageFile{page.Rest[1], bad}}} {
+			for name, bad := range map[string]PageFile{
+				"a status":  {"/missing", "404 page not found\n"},
+				"a content": {"/3", "xxy"},
+			} {
+				among := Page{Document: page.Document, Rest: []PageFile{page.Rest[1], bad}}
+				for _, p := range []Page{{Document: bad}, among} {
 					if _, err := b.Fetch(t.Context(), p); err == nil || !strings.Contains(err.Error(), bad.Path) {
 						t.Errorf("%s that is wrong: %v", name, err)
 					}

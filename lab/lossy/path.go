@@ -26,7 +26,8 @@ func (p Path) Check() error {
 
 // Describe says it for a title.
 func (p Path) Describe() string {
-	return fmt.Sprintf("%v each way, %.4g %% of packets lost, %.4g Mbit/s, a queue of %d packets", p.Delay, p.Loss*100, float64(p.Rate)/1e6, p.Queue)
+	return fmt.Sprintf("%v each way, %.4g %% of packets lost, %.4g Mbit/s, a queue of %d packets",
+		p.Delay, p.Loss*100, float64(p.Rate)/1e6, p.Queue)
 }
 
 // fate is what becomes of a packet.
@@ -51,7 +52,8 @@ func newLine(p Path, direction uint64) *line {
 	return &line{Path: p, draw: rand.New(rand.NewPCG(p.Seed, direction))}
 }
 
-// admit decides what becomes of a packet, and when it arrives. Each packet takes one number of the generator, full queue or not.
+// admit decides what becomes of a packet, and when it arrives. Each takes one number of the generator, even if the
+// queue is full.
 func (l *line) admit(now time.Time, size int) (arrives time.Time, f fate) {
 	unlucky := l.draw.Float64() < l.Loss
 	for len(l.leaves) > 0 && !l.leaves[0].After(now) {

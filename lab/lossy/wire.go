@@ -26,7 +26,7 @@ type Wire struct {
 // Counts is what has become of the packets of both directions.
 type Counts struct {
 	Passed, Lost, Full int64
-	// Late is how much later than they should all packets together were delivered, and Latest the one of them that was worst.
+	// Late is how much later than they should all packets together were delivered, and Latest the worst of them.
 	Late, Latest time.Duration
 }
 
@@ -57,7 +57,8 @@ func (w *Wire) Counts() Counts {
 	return w.counts
 }
 
-// Close ends the wire and closes its devices. Packets on their way are lost. It returns why the wire ended before, if it did.
+// Close ends the wire and closes its devices. Packets on their way are lost. It returns why the wire ended before, if
+// it did.
 func (w *Wire) Close() error {
 	w.mu.Lock()
 	first := !w.closed

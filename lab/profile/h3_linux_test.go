@@ -86,8 +86,8 @@ func TestH3Pages(t *testing.T) {
 func TestH3PagesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"--loss", "100"}, {"--loss", "few"}, {"--loss", ""}, {"--http", "none"}, {"--rounds", "0"}, {"--files", "0"}, {"--rate", "0"}, {"--queue", "0"}, {"--mtu", "1"},
-		{"--http", "4"},
+		{"--loss", "100"}, {"--loss", "few"}, {"--loss", ""}, {"--http", "none"}, {"--http", "4"},
+		{"--rounds", "0"}, {"--files", "0"}, {"--rate", "0"}, {"--queue", "0"}, {"--mtu", "1"},
 	} {
 		if _, text, err := runs(t.Context(), append([]string{"h3pages"}, args...)...); err == nil {
 			t.Errorf("%q: %s", args, text)

@@ -37,39 +37,14 @@ type pages struct {
 func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Files | rival.H2, server: "chert3"}
 	m := pages{log: log}
-	f := flag.NewFlagSet("h3pages", flag.ContinueOnError)
-	c.register(f, "quicgo")
-	f.IntVar(&m.Rounds, "rounds", 30, "how many pages each server sends over new connections, and over the same again")
-	count := f.Int("files", 30, "how many a page has")
-	versions := f.String("http", "3,2,1", "versions of HTTP; servers without HTTP/3 are left out of that")
-	losses := f.String("loss", "0,1", "percent of the packets of each direction that are lost; a table for each")
-	rate := f.Float64("rate", 20, "Mbit/s through the bottleneck")
-	f.DurationVar(&m.path.Delay, "delay", 25*time.Millisecond, "of each direction")
-	f.IntVar(&m.path.Queue, "queue", 100, "packets that may wait for the bottleneck")
-	f.Uint64Var(&m.path.Seed, "seed", 1, "decides which packets are lost")
-	f.IntVar(&m.where.MTU, "mtu", 1500, "of the path")
-	f.StringVar(&m.where.Congestion, "congestion", "cubic", "TCP's congestion `control`; HTTP/3 has its own")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	m.path.Rate = int(*rate * 1e6)
-	paths, err := m.paths(*losses)
+	paths, count, err := m.flags(&c, args)
 	if err != nil {
 		return err
-	}
-	if m.versions, err = numbers(*versions); err != nil {
-		return err
-	}
-	if slices.Max(m.versions) > 3 {
-		return fmt.Errorf("--http %s: there are 1, 2 and 3", *versions)
-	}
-	if m.Rounds < 1 || *count < 1 {
-		return fmt.Errorf("%d rounds of a page of %d files: too little", m.Rounds, *count)
 	}
 	if m.seats, err = c.seats(-1); err != nil {
 		return err
 	}
-	// Before anything is built, as many may not have one.
+	// Before anything is built, as not everybody may have one.
 	if err := m.check(ctx, paths[0]); err != nil {
 		return err
 	}
@@ -78,7 +53,7 @@ func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all := pageOf(*count)
+	all := pageOf(count)
 	m.folder, err = files.Write("", all)
 	defer os.RemoveAll(m.folder)
 	if err != nil {
@@ -93,12 +68,43 @@ func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		table.Title = fmt.Sprintf("h3pages, a page of %d files and %d KB: %s", len(all), files.Total(all)/1000, table.Title)
+		table.Title = fmt.Sprintf("h3pages, a page of %d files and %d KB: %s", count, files.Total(all)/1000, table.Title)
 		table.Text(out)
 		fmt.Fprintln(out)
 		file.Pages = append(file.Pages, table)
 	}
 	return c.finish(file, nil, out)
+}
+
+// flags reads the command line: the paths to measure, and how many files a page has.
+func (m *pages) flags(c *common, args []string) (paths []lossy.Path, count int, err error) {
+	f := flag.NewFlagSet("h3pages", flag.ContinueOnError)
+	c.register(f, "quicgo")
+	f.IntVar(&m.Rounds, "rounds", 30, "how many pages each server sends over new connections, and over the same again")
+	f.IntVar(&count, "files", 30, "how many a page has")
+	versions := f.String("http", "3,2,1", "versions of HTTP; servers without HTTP/3 are left out of that")
+	losses := f.String("loss", "0,1", "percent of the packets of each direction that are lost; a table for each")
+	rate := f.Float64("rate", 20, "Mbit/s through the bottleneck")
+	f.DurationVar(&m.path.Delay, "delay", 25*time.Millisecond, "of each direction")
+	f.IntVar(&m.path.Queue, "queue", 100, "packets that may wait for the bottleneck")
+	f.Uint64Var(&m.path.Seed, "seed", 1, "decides which packets are lost")
+	f.IntVar(&m.where.MTU, "mtu", 1500, "of the path")
+	f.StringVar(&m.where.Congestion, "congestion", "cubic", "TCP's congestion `control`; HTTP/3 has its own")
+	if err := parse(f, args); err != nil {
+		return nil, 0, err
+	}
+	if m.versions, err = numbers(*versions); err != nil {
+		return nil, 0, err
+	}
+	if slices.Max(m.versions) > 3 {
+		return nil, 0, fmt.Errorf("--http %s: there are 1, 2 and 3", *versions)
+	}
+	if m.Rounds < 1 || count < 1 {
+		return nil, 0, fmt.Errorf("%d rounds of a page of %d files: too little", m.Rounds, count)
+	}
+	m.path.Rate = int(*rate * 1e6)
+	paths, err = m.paths(*losses)
+	return paths, count, err
 }
 
 // paths reads the losses.
@@ -183,7 +189,8 @@ func (m *pages) table(ctx context.Context, specs []rival.Spec, p lossy.Path) (t 
 	}()
 	var all []visited
 	for _, spec := range specs {
-		s, err := rival.Start(ctx, spec, rival.Room{Cores: m.seats.Server, Connections: 10, TLS: true, Files: m.folder, Link: l})
+		room := rival.Room{Cores: m.seats.Server, Connections: 10, TLS: true, Files: m.folder, Link: l}
+		s, err := rival.Start(ctx, spec, room)
 		if err != nil {
 			return t, err
 		}

@@ -23,8 +23,9 @@ type Pages struct {
 
 // Text writes the table.
 func (p Pages) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s\n%s\nMilliseconds until a page was complete, median and 90th percentile, over new connections (with their opening) and then over the same.\n"+
-		"ratio: to the first line's in the same round, median.\n\n", p.Title, p.Packets)
+	fmt.Fprintf(w, "%s\n%s\nMilliseconds until a page was complete, median and 90th percentile, over new connections, "+
+		"with their opening, and then over the same.\nratio: to the first line's in the same round, median.\n\n",
+		p.Title, p.Packets)
 	var t table
 	t.row("server", "new median", "new p90", "ratio", "warm median", "warm p90", "ratio")
 	for _, s := range p.Series {

@@ -10,8 +10,8 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// caddyConf: nothing that answers on another port, and no log of requests, which is Caddy's default. Clients of an address
-// send no name by which Caddy could choose a certificate: they get that of the lab.
+// caddyConf: nothing that answers on another port, and no log of requests, which is Caddy's default. Clients of an
+// address send no name by which Caddy could choose a certificate: they get that of the lab.
 const caddyConf = `{
 	admin off
 	auto_https off
