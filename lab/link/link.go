@@ -101,7 +101,8 @@ func Open(ctx context.Context, o Options) (*Link, error) {
 func (l *Link) devices(ctx context.Context, o Options) error {
 	mtu := strconv.Itoa(o.MTU)
 	if o.Path == nil {
-		err := ip(ctx, "link", "add", l.near, "mtu", mtu, "type", "veth", "peer", "name", l.far, "netns", l.name, "mtu", mtu)
+		err := ip(ctx, "link", "add", l.near, "mtu", mtu, "type", "veth",
+			"peer", "name", l.far, "netns", l.name, "mtu", mtu)
 		l.pair = err == nil
 		return err
 	}

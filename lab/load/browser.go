@@ -56,20 +56,33 @@ func OpenBrowser(addr string, major int) *Browser {
 // Close closes the connections, none of which may be in use.
 func (b *Browser) Close() { b.close() }
 
-// Fetch fetches the document of a page, then all else at the same time, and returns how long it took until the last
-// file was complete, with the opening of connections that were needed.
-func (b *Browser) Fetch(ctx context.Context, p Page) (time.Duration, error) {
+// Fetched is how long a page took, with the opening of connections that were needed.
+type Fetched struct {
+	Page time.Duration // until the last file was complete
+	File time.Duration // until a file was, on average, also from the beginning of the page
+}
+
+// Fetch fetches the document of a page, then all else at the same time.
+func (b *Browser) Fetch(ctx context.Context, p Page) (Fetched, error) {
 	begin := time.Now()
 	if err := b.get(ctx, p.Document); err != nil {
-		return 0, err
+		return Fetched{}, err
 	}
-	errs := make([]error, len(p.Rest))
+	sum := time.Since(begin)
+	errs, took := make([]error, len(p.Rest)), make([]time.Duration, len(p.Rest))
 	var all sync.WaitGroup
 	for i, f := range p.Rest {
-		all.Go(func() { errs[i] = b.get(ctx, f) })
+		all.Go(func() {
+			errs[i] = b.get(ctx, f)
+			took[i] = time.Since(begin)
+		})
 	}
 	all.Wait()
-	return time.Since(begin), errors.Join(errs...)
+	whole := time.Since(begin)
+	for _, d := range took {
+		sum += d
+	}
+	return Fetched{Page: whole, File: sum / time.Duration(1+len(took))}, errors.Join(errs...)
 }
 
 func (b *Browser) get(ctx context.Context, f PageFile) error {

@@ -52,7 +52,7 @@ func TestBrowser(t *testing.T) {
 			defer b.Close()
 			for range 2 {
 				took, err := b.Fetch(t.Context(), page)
-				if err != nil || took <= 0 {
+				if err != nil || took.File <= 0 || took.Page < took.File {
 					t.Fatalf("%v, %v", took, err)
 				}
 			}

@@ -33,7 +33,7 @@ type Counts struct {
 // String says it for people.
 func (c Counts) String() string {
 	all := max(1, c.Passed+c.Lost+c.Full)
-	return fmt.Sprintf("%d packets: %.2f %% lost, %.2f %% found the queue full; delivered %v late on average, %v at worst",
+	return fmt.Sprintf("%d packets: %.2f %% lost, %.2f %% found the queue full; %v late on average, %v at worst",
 		c.Passed+c.Lost+c.Full, 100*float64(c.Lost)/float64(all), 100*float64(c.Full)/float64(all),
 		(c.Late / time.Duration(max(1, c.Passed))).Round(time.Microsecond), c.Latest.Round(time.Microsecond))
 }

@@ -68,7 +68,7 @@ func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		table.Title = fmt.Sprintf("h3pages, a page of %d files and %d KB: %s", count, files.Total(all)/1000, table.Title)
+		table.Title = fmt.Sprintf("h3pages, %d files of %d KB: %s", count, files.Total(all)/1000, table.Title)
 		table.Text(out)
 		fmt.Fprintln(out)
 		file.Pages = append(file.Pages, table)
@@ -219,18 +219,17 @@ func (m *pages) table(ctx context.Context, specs []rival.Spec, p lossy.Path) (t 
 	return t, err
 }
 
-// visit fetches the page over new connections, and again over the same, and returns the milliseconds that each took.
-func (m *pages) visit(ctx context.Context, v visited, name string) (first, again float64, err error) {
+// visit fetches the page over new connections, and again over the same.
+func (m *pages) visit(ctx context.Context, v visited, name string) (first, again report.PageTime, err error) {
 	b := load.OpenBrowser(v.TLS, v.version)
 	defer b.Close()
-	var took [2]float64
-	for i := range took {
-		d, err := b.Fetch(ctx, m.page)
+	for _, to := range []*report.PageTime{&first, &again} {
+		took, err := b.Fetch(ctx, m.page)
 		if err != nil {
-			return 0, 0, fmt.Errorf("%s, HTTP/%d: %w", v.Name, v.version, err)
+			return first, again, fmt.Errorf("%s, HTTP/%d: %w", v.Name, v.version, err)
 		}
-		took[i] = micros(d) / 1e3
+		*to = report.PageTime{Page: micros(took.Page) / 1e3, File: micros(took.File) / 1e3}
 	}
-	fmt.Fprintf(m.log, "%-12s %-24s HTTP/%d  %7.1f ms, again %7.1f ms\n", name, v.Name, v.version, took[0], took[1])
-	return took[0], took[1], nil
+	fmt.Fprintf(m.log, "%-12s %-24s HTTP/%d  %7.1f ms, again %7.1f ms\n", name, v.Name, v.version, first.Page, again.Page)
+	return first, again, nil
 }

@@ -188,8 +188,8 @@ var page = Page{Title: "page, 2 rounds", Rounds: []PageRound{
 }}
 
 var pages = Pages{Title: "h3pages, 2 rounds", Packets: "1000 packets", Series: []PagesSeries{
-	{Server: "chert3", HTTP: 3, New: []float64{400, 500}, Warm: []float64{300, 200}},
-	{Server: "nethttp", HTTP: 2, New: []float64{600, 1000}, Warm: []float64{300, 400}},
+	{Server: "chert3", HTTP: 3, New: []PageTime{{400, 300}, {500, 310}}, Warm: []PageTime{{300, 200}, {200, 150}}},
+	{Server: "nethttp", HTTP: 2, New: []PageTime{{600, 500}, {1000, 600}}, Warm: []PageTime{{300, 290}, {400, 310}}},
 }}
 
 func TestText(t *testing.T) {
