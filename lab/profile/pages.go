@@ -68,7 +68,7 @@ func runH3Pages(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
-		table.Title = fmt.Sprintf("h3pages, %d files of %d KB: %s", count, files.Total(all)/1000, table.Title)
+		table.Title = fmt.Sprintf("h3pages, %d files, together %d KB: %s", count, files.Total(all)/1000, table.Title)
 		table.Text(out)
 		fmt.Fprintln(out)
 		file.Pages = append(file.Pages, table)
