@@ -34,6 +34,7 @@ func All() []Profile {
 	all = append(all, Profile{"stream", "bodies of 64 MiB: an echo, uploads and downloads, in chunks and with a length", runStream})
 	all = append(all, Profile{"h2far", "HTTP/2: an upload of 1 GiB over a link with a delay of 50 ms", runFar})
 	all = append(all, Profile{"h3download", "HTTP/3: a download of 1 GiB, beside HTTP/2", runH3Download})
+	all = append(all, Profile{"h3pages", "HTTP/3: pages over a path that delays and loses packets, beside HTTP/2 and HTTP/1; needs root", runH3Pages})
 	all = append(all, Profile{"h3idle", "idle connections of HTTP/3, beside HTTP/2: resident bytes and goroutines for each", runH3Idle})
 	all = append(all, Profile{"page", "the live page of a busy server with 10,000 connections: what watching costs, and whether it stays live", runPage})
 	all = append(all, Profile{"sseidle", "idle streams of events: resident bytes and goroutines for each", runEventsIdle})

@@ -18,6 +18,7 @@ type File struct {
 	Readers     *Readers        `json:"readers,omitempty"`
 	Streams     []Stream        `json:"streams,omitempty"`
 	Fars        []Far           `json:"fars,omitempty"`
+	Pages       []Pages         `json:"pages,omitempty"`
 	Page        *Page           `json:"page,omitempty"`
 	Idle        *Idle           `json:"idle,omitempty"`
 	Broadcast   *Broadcast      `json:"broadcast,omitempty"`

@@ -49,6 +49,18 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestPercentile(t *testing.T) {
+	values := []float64{10, 0, 30, 20}
+	for share, want := range map[float64]float64{0: 0, 0.5: 15, 0.9: 27, 1: 30} {
+		if got := Percentile(values, share); got != want {
+			t.Errorf("Percentile(%v) = %v, want %v", share, got, want)
+		}
+	}
+	if got := Percentile(nil, 0.9); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}
+
 func TestQuartiles(t *testing.T) {
 	tests := []struct {
 		values    []float64
@@ -175,6 +187,11 @@ var page = Page{Title: "page, 2 rounds", Rounds: []PageRound{
 	{Without: PageTurn{CPU: 2.1, Rate: 190000, Others: 0.5}, With: PageTurn{CPU: 2.12, Rate: 189000, Events: 2, Largest: 1.01, Bytes: 2200}},
 }}
 
+var pages = Pages{Title: "h3pages, 2 rounds", Packets: "1000 packets", Series: []PagesSeries{
+	{Server: "chert3", HTTP: 3, New: []PageTime{{400, 300}, {500, 310}}, Warm: []PageTime{{300, 200}, {200, 150}}},
+	{Server: "nethttp", HTTP: 2, New: []PageTime{{600, 500}, {1000, 600}}, Warm: []PageTime{{300, 290}, {400, 310}}},
+}}
+
 func TestText(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder){
 		"comparison": func(b *strings.Builder) { comparison.Text(b) },
@@ -183,6 +200,7 @@ func TestText(t *testing.T) {
 		"stream":     func(b *strings.Builder) { stream.Text(b) },
 		"idle":       func(b *strings.Builder) { idle.Text(b) },
 		"page":       func(b *strings.Builder) { page.Text(b) },
+		"pages":      func(b *strings.Builder) { pages.Text(b) },
 	} {
 		var b strings.Builder
 		write(&b)

@@ -50,17 +50,19 @@ func Median(values []float64) float64 {
 // Quartiles are the values a quarter and three quarters of the way through a series, interpolated: half of the rounds
 // lie between them.
 func Quartiles(values []float64) (low, high float64) {
+	return Percentile(values, 0.25), Percentile(values, 0.75)
+}
+
+// Percentile is the value that a share of a series is below, interpolated; 0 for none.
+func Percentile(values []float64, share float64) float64 {
 	if len(values) == 0 {
-		return 0, 0
+		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	at := func(share float64) float64 {
-		place := share * float64(len(sorted)-1)
-		below := int(place)
-		above := min(below+1, len(sorted)-1)
-		return sorted[below] + (place-float64(below))*(sorted[above]-sorted[below])
-	}
-	return at(0.25), at(0.75)
+	place := share * float64(len(sorted)-1)
+	below := int(place)
+	above := min(below+1, len(sorted)-1)
+	return sorted[below] + (place-float64(below))*(sorted[above]-sorted[below])
 }
 
 // To divides best by best and median by median; 0 where there is nothing to divide by.

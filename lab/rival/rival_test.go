@@ -191,3 +191,45 @@ func checkSwitches(t *testing.T, addr string) {
 		t.Errorf("/debug/stats: %+v, %v", got, err)
 	}
 }
+
+// Servers of HTTP/3 give the same answers and files over it, and over HTTP/2.
+func TestServersOfHTTP3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds Caddy, among others")
+	}
+	one := files.File{Name: "/one.css", Size: 1 << 10}
+	folder, err := files.Write(t.TempDir(), []files.File{one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := one.Content()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, spec := range specs {
+		for trade, want := range map[Trade]exchange.Answer{Answers: exchange.OK("text/plain", "Hello, World!"), Files: exchange.OK("", content)} {
+			if !spec.Does.Has(H3 | trade) {
+				continue
+			}
+			room, path := Room{Connections: 10, TLS: true}, "/"
+			if trade == Files {
+				room.Files, path = folder, one.Name
+			}
+			t.Run(spec.Name+path, func(t *testing.T) {
+				s := started(t, dir, spec.Name, room)
+				for over, fetch := range map[string]func(context.Context, string, exchange.Request) (exchange.Answer, error){
+					"HTTP/2": exchange.FetchH2, "HTTP/3": exchange.FetchH3,
+				} {
+					got, err := fetch(t.Context(), s.TLS, exchange.Get(path))
+					if err == nil {
+						err = got.Differs(want)
+					}
+					if err != nil {
+						t.Errorf("%s: %v", over, err)
+					}
+				}
+			})
+		}
+	}
+}

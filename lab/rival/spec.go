@@ -103,6 +103,7 @@ var specs = []Spec{
 	{Name: "nginxnopush", Program: "nginx", Does: Files, command: nginxNopush},
 	{Name: "h2o", Program: "h2o", Does: Answers | Files | H2, command: h2o},
 	{Name: "caddy", Does: Files, source: "caddy", command: caddy},
+	{Name: "caddy3", Does: Answers | Files | H2 | H3, source: "caddy", command: caddy},
 }
 
 // Names lists the known servers.

@@ -39,13 +39,14 @@ func TLS(h http.Handler, listen func(network, addr string) (net.Listener, error)
 	})
 }
 
-// Certificate makes a self-signed certificate of the most common kind: ECDSA with P-256.
+// Certificate makes a self-signed certificate of the most common kind: ECDSA with P-256. It has a name as Caddy takes none
+// without.
 func Certificate() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		panic(err)
