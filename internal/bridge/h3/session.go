@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
@@ -50,8 +51,9 @@ type Session struct {
 	useless bridge.Budget
 	over    bool  // the connection has ended, or is about to
 	since   int64 // since when no request has been under way, of sys.Nanotime; 0 if one is
-	idle    *time.Timer
+	timer   *time.Timer
 	drain   drain
+	places  places
 }
 
 // link is the connection as its Client has it. It carries no bytes of its own: each stream does.
@@ -104,11 +106,9 @@ func (s *Session) Serve() {
 	if err := s.hello(); err != nil {
 		return
 	}
-	if d := s.cfg.IdleTime; d > 0 {
-		s.mu.Lock()
-		s.idle = time.AfterFunc(time.Duration(d), s.expired)
-		s.mu.Unlock()
-	}
+	s.mu.Lock()
+	s.timer = time.AfterFunc(time.Duration(cmp.Or(s.cfg.IdleTime, int64(restAfter))), s.expired)
+	s.mu.Unlock()
 	go s.acceptUni()
 	begun = true
 	s.accept()
@@ -120,8 +120,8 @@ func (s *Session) ended() {
 	s.qc.Close(http3.NoError, "")
 	s.mu.Lock()
 	s.over = true
-	if s.idle != nil {
-		s.idle.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 	s.mu.Unlock()
 	s.tally.Add(false, tally.HTTP3Ended, 1)
@@ -154,7 +154,9 @@ func (s *Session) open(str Stream) *stream {
 		st.updated = true
 		str.SetPriority(int8(p.Urgency), p.Incremental)
 	}
+	due := s.crowdedLocked()
 	s.mu.Unlock()
+	release(due)
 	s.showState()
 	return st
 }
@@ -193,8 +195,9 @@ func (s *Session) close(st *stream) {
 		s.since = sys.Nanotime()
 	}
 	done := idle && s.drain.last
+	due := s.leaveLocked(st)
 	s.mu.Unlock()
-	st.str.Release()
+	release(due)
 	s.showState()
 	if done {
 		s.linger()
