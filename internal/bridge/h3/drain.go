@@ -97,35 +97,23 @@ func (s *Session) all() []*stream {
 	return all
 }
 
-// expired is called when no request may have been under way for IdleTime, or come for restAfter.
+// expired is called when no request may have been under way for IdleTime.
 func (s *Session) expired() {
-	limit := time.Duration(s.cfg.IdleTime)
 	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return
-	}
-	due := s.restLocked()
-	left := limit
+	left := time.Duration(s.cfg.IdleTime)
 	if s.since != 0 {
 		left -= time.Duration(sys.Nanotime() - s.since)
 	}
-	ends := limit > 0 && left <= 0
-	switch {
-	case ends:
-	case s.places.timed && limit > 0:
-		s.timer.Reset(min(left, restAfter))
-	case s.places.timed:
-		s.timer.Reset(restAfter)
-	case limit > 0:
-		s.timer.Reset(left)
+	if s.over || left > 0 {
+		if !s.over {
+			s.idle.Reset(left)
+		}
+		s.mu.Unlock()
+		return
 	}
 	s.mu.Unlock()
-	release(due)
-	if ends {
-		s.tally.Late(false, tally.LateIdle)
-		s.drainLast()
-	}
+	s.tally.Late(false, tally.LateIdle)
+	s.drainLast()
 }
 
 // CloseIdle ends the connection if it is idle, and leaves it alone otherwise.

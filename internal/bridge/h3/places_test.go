@@ -3,7 +3,6 @@ package h3
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -76,7 +75,7 @@ func TestPlacesOfBusyClient(t *testing.T) {
 	t.Parallel()
 	const most = 12
 	cfg := &Config{MaxStreams: most}
-	s := &Session{cfg: cfg, streams: map[uint64]*stream{}, timer: time.NewTimer(time.Hour)}
+	s := &Session{cfg: cfg, streams: map[uint64]*stream{}}
 	for id := uint64(0); id < 100; id += 4 {
 		str := &countedStream{}
 		st := &stream{s: s, str: str, id: id, eof: true}
@@ -100,7 +99,7 @@ func TestPlacesOfBusyClient(t *testing.T) {
 // What the transport may have much of is not held: streams that have not been read to their end.
 func TestPlacesOfUnread(t *testing.T) {
 	t.Parallel()
-	s := &Session{cfg: &Config{MaxStreams: 100}, timer: time.NewTimer(time.Hour)}
+	s := &Session{cfg: &Config{MaxStreams: 100}}
 	for _, eof := range []bool{false, true} {
 		for _, ended := range []bool{false, true} {
 			str := &countedStream{}

@@ -1,7 +1,6 @@
 package h3
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/http"
@@ -51,7 +50,7 @@ type Session struct {
 	useless bridge.Budget
 	over    bool  // the connection has ended, or is about to
 	since   int64 // since when no request has been under way, of sys.Nanotime; 0 if one is
-	timer   *time.Timer
+	idle    *time.Timer
 	drain   drain
 	places  places
 }
@@ -106,9 +105,11 @@ func (s *Session) Serve() {
 	if err := s.hello(); err != nil {
 		return
 	}
-	s.mu.Lock()
-	s.timer = time.AfterFunc(time.Duration(cmp.Or(s.cfg.IdleTime, int64(restAfter))), s.expired)
-	s.mu.Unlock()
+	if d := s.cfg.IdleTime; d > 0 {
+		s.mu.Lock()
+		s.idle = time.AfterFunc(time.Duration(d), s.expired)
+		s.mu.Unlock()
+	}
 	go s.acceptUni()
 	begun = true
 	s.accept()
@@ -120,8 +121,8 @@ func (s *Session) ended() {
 	s.qc.Close(http3.NoError, "")
 	s.mu.Lock()
 	s.over = true
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.idle != nil {
+		s.idle.Stop()
 	}
 	s.mu.Unlock()
 	s.tally.Add(false, tally.HTTP3Ended, 1)
