@@ -90,7 +90,10 @@ func (s *memoryStream) Context() context.Context         { return s.c.ctx }
 func (s *memoryStream) ID() uint64                       { return s.id }
 
 // served serves h on a connection in memory.
-func served(tb testing.TB, h http.Handler) *inMemory {
+func served(tb testing.TB, h http.Handler) *inMemory { return servedWith(tb, 250, h) }
+
+// servedWith is served for a client that may have streams requests at a time.
+func servedWith(tb testing.TB, streams int, h http.Handler) *inMemory {
 	c := &inMemory{streams: make(chan Stream)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	places := place.New()
@@ -100,7 +103,7 @@ func served(tb testing.TB, h http.Handler) *inMemory {
 			HTTPServer: func() *http.Server { return nil }, KeepAlives: func() bool { return true },
 			Places: places, Routes: places.NewRoutes(), Stopped: func() bool { return false }, Logf: tb.Logf,
 		},
-		List: pack.Limits{Fields: 128, Bytes: 64 << 10}, MaxStreams: 250, HeadTime: int64(time.Minute), IdleTime: int64(time.Minute),
+		List: pack.Limits{Fields: 128, Bytes: 64 << 10}, MaxStreams: streams, HeadTime: int64(time.Minute), IdleTime: int64(time.Minute),
 	}
 	ended := make(chan struct{})
 	s := cfg.New(c, new(tally.Shard), func(*Session) { close(ended) })
@@ -113,12 +116,15 @@ func served(tb testing.TB, h http.Handler) *inMemory {
 }
 
 // get is a stream with a request.
-func (c *inMemory) get(id uint64) *memoryStream {
+func (c *inMemory) get(id uint64) *memoryStream { return c.ask(id, "/hello") }
+
+// ask is a stream with a request for a path.
+func (c *inMemory) ask(id uint64, path string) *memoryStream {
 	b := http3.AppendPrefix(nil)
 	b = http3.AppendKnown(b, pack.IDMethod, "GET")
 	b = http3.AppendKnown(b, pack.IDScheme, "https")
 	b = http3.AppendKnown(b, pack.IDAuthority, "example.com")
-	b = http3.AppendKnown(b, pack.IDPath, "/hello")
+	b = http3.AppendKnown(b, pack.IDPath, path)
 	b = http3.AppendField(b, "user-agent", "a client")
 	return &memoryStream{c: c, id: id, in: append(http3.AppendHeader(nil, http3.FrameHeaders, len(b)), b...), done: make(chan int, 2)}
 }

@@ -26,6 +26,7 @@ type Config struct {
 
 	pool  loop.Pool // of goroutines that serve streams
 	watch watch
+	rests rests
 }
 
 const (

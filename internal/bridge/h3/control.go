@@ -48,7 +48,7 @@ func (s *Session) acceptUni() {
 func (s *Session) readUni(str ReceiveStream) {
 	defer str.Release()
 	var kind http3.VarintReader
-	var buf [256]byte
+	var buf [64]byte // on the heap, as long as the connection: most streams have no more
 	for {
 		n, err := str.Read(buf[:])
 		v, used, done := kind.Read(buf[:n])

@@ -169,6 +169,7 @@ func (st *stream) sendDirect(d *directRequest) {
 // sendFile sends an answer whose body is a part of a file.
 func (st *stream) sendFile(head []byte, f *direct.File) (sent int64, err error) {
 	w := &frames{st: st, head: head}
+	st.declare(f.Len)
 	err = f.CopyTo(w)
 	if err == nil && w.head != nil { // an empty file
 		_, err = w.Write(nil)

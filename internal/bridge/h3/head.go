@@ -97,6 +97,7 @@ func (st *stream) commit(a, b []byte) error {
 	head := st.writing.Take()
 	if len(head) > 0 {
 		st.status = int32(st.writing.Status)
+		st.declare(st.writing.Length)
 	}
 	return st.put(head, a, b)
 }

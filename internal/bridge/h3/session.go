@@ -52,6 +52,7 @@ type Session struct {
 	since   int64 // since when no request has been under way, of sys.Nanotime; 0 if one is
 	idle    *time.Timer
 	drain   drain
+	places  places
 }
 
 // link is the connection as its Client has it. It carries no bytes of its own: each stream does.
@@ -154,7 +155,9 @@ func (s *Session) open(str Stream) *stream {
 		st.updated = true
 		str.SetPriority(int8(p.Urgency), p.Incremental)
 	}
+	due := s.crowdedLocked()
 	s.mu.Unlock()
+	release(due)
 	s.showState()
 	return st
 }
@@ -193,8 +196,9 @@ func (s *Session) close(st *stream) {
 		s.since = sys.Nanotime()
 	}
 	done := idle && s.drain.last
+	due := s.leaveLocked(st)
 	s.mu.Unlock()
-	st.str.Release()
+	release(due)
 	s.showState()
 	if done {
 		s.linger()

@@ -31,6 +31,7 @@ func (o own) Share() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.tunnel, st.readBy, st.writeBy = t, noTime, noTime // the request's
+	st.frame = 0                                         // there is no content
 	st.str.SetReadDeadline(noTime)
 	st.str.SetWriteDeadline(noTime)
 }

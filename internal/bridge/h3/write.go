@@ -19,14 +19,48 @@ const (
 	maxKept = 16 << 10
 )
 
-// put sends a field section, unless it is empty, and then a and b in a DATA frame, unless both
-// are. It waits for the client if it must.
+// errLength is a body that is not what was declared: the stream must be reset, not end.
+var errLength = errors.New("h3: the body is not as long as its Content-Length")
+
+// declare says how much of a body follows, n bytes: it becomes one DATA frame, however it is
+// written.
+func (st *stream) declare(n int64) {
+	if n > 0 && n <= http3.MaxVarint {
+		st.frame = uint64(n)
+	}
+}
+
+// begin takes n bytes for the DATA frame that has begun, or begins one of size bytes.
+func (st *stream) begin(n int) (size uint64, err error) {
+	if st.within == 0 {
+		size = max(st.frame, uint64(n))
+		st.frame, st.within = 0, size
+	}
+	if uint64(n) > st.within {
+		return 0, errLength
+	}
+	st.within -= uint64(n)
+	return size, nil
+}
+
+// put sends a field section, unless it is empty, and then a and b as DATA, unless both are. It
+// waits for the client if it must.
 func (st *stream) put(head, a, b []byte) error {
 	n := len(a) + len(b)
 	if len(head) == 0 && n == 0 {
 		return nil
 	}
+	data := uint64(0)
+	if n > 0 {
+		var err error
+		if data, err = st.begin(n); err != nil {
+			return err
+		}
+	}
 	apart := len(b) > joined
+	if apart && len(head)+len(a) == 0 && data == 0 {
+		return st.write(b)
+	}
 	size := 2*http3.MaxHeaderLen + len(head) + len(a)
 	if !apart {
 		size += len(b)
@@ -36,9 +70,10 @@ func (st *stream) put(head, a, b []byte) error {
 	if len(head) > 0 {
 		out.B = append(http3.AppendHeader(out.B, http3.FrameHeaders, len(head)), head...)
 	}
-	if n > 0 {
-		out.B = append(http3.AppendHeader(out.B, http3.FrameData, n), a...)
+	if data > 0 {
+		out.B = http3.AppendVarint(http3.AppendVarint(out.B, uint64(http3.FrameData)), data)
 	}
+	out.B = append(out.B, a...)
 	if !apart {
 		out.B = append(out.B, b...)
 		return st.write(out.B)
@@ -74,6 +109,9 @@ func (st *stream) write(p []byte) error {
 
 // endSent sends the end of the stream.
 func (st *stream) endSent() error {
+	if st.within > 0 {
+		return errLength
+	}
 	st.unwatchPeer()
 	err := st.str.End()
 	st.ended.Store(err == nil)
