@@ -108,7 +108,9 @@ func (f *forwarding) tooOld(p *pick) *attempt {
 func (f *forwarding) response1(x *origin.Exchange, sent forward.Sent) (*http.Response, error) {
 	r, h := &x.Response, http.Header{}
 	streams := f.r.ProtoMajor >= 2
-	o := forward.Response{Minor: 1, Trailers: sent.Trailers || streams, NoUpgrade: streams, Outer: f.h.o.outer(f.r.Host)}
+	o := forward.Response{
+		Minor: 1, Trailers: sent.Trailers || streams, NoUpgrade: streams, Outer: f.h.o.outer(f.r.Host),
+	}
 	err := o.Fields(x.Head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 		key := http1.CanonicalName(field.Name.Bytes(x.Head), field.ID)
 		h[key] = append(h[key], string(value))
