@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -70,9 +71,17 @@ func (f *forwarding) try1(p *pick, fresh bool) *attempt {
 	if s := x.Response.IdleSeconds; s >= 0 {
 		p.link.limit.Announced(time.Duration(s) * time.Second)
 	}
-	if x.Response.Framing == http1.FramingTunnel {
+	switch {
+	case x.Response.Framing == http1.FramingTunnel:
 		p.entry.done(p.ticket, reason.None)
 		f.tunnel(p, x, sent)
+		return nil
+	case f.extended != "" && x.Response.Status/100 == 2:
+		// RFC 8441 section 5: to the client it would be a tunnel. The server is not to blame: any
+		// client can ask for an upgrade where there is none.
+		p.entry.done(p.ticket, reason.None)
+		f.noTunnel(p, x, fmt.Errorf("it has answered an upgrade with %d", x.Response.Status))
+		p.release()
 		return nil
 	}
 	res, err := f.response1(x, sent)

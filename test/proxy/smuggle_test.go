@@ -10,6 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // block encodes "name: value" pairs, whatever they are.
@@ -131,6 +133,42 @@ func status(t *testing.T, fr *http2.Framer) string {
 			if s := f.PseudoValue("status"); s[0] != '1' {
 				return s
 			}
+		}
+	}
+}
+
+// An extended CONNECT becomes an upgrade to its protocol or nothing: not a GET without an upgrade, and no
+// other status than 101 makes it a tunnel. Clients cannot have a server ejected so.
+func TestExtendedConnectRefused(t *testing.T) {
+	t.Parallel()
+	for _, e := range []chert.Engine{chert.EngineAuto, chert.EngineGoroutines} {
+		for _, tt := range []struct{ protocol, response, want string }{
+			{"h2c", ok, "501"}, {"TLS", ok, "501"}, {"a b", ok, "501"}, {"a, b", ok, "501"}, {"a/b", ok, "501"}, {"x\r\ny: z", ok, "400"},
+			{"websocket", ok, "502"}, {"websocket", "HTTP/1.1 204 No Content\r\n\r\n", "502"}, {"x", ok, "502"},
+			{"websocket", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno", "404"},
+		} {
+			o := start(t, each(tt.response))
+			s := &setup{}
+			server := &chert.Server{Engine: e, Handler: s.handler(t, o.addr()), ExtendedConnect: true, Protocols: new(http.Protocols)}
+			server.Protocols.SetUnencryptedHTTP2(true)
+			c := engines.Start(t, server).Dial()
+			c.Send(http2.ClientPreface)
+			fr := http2.NewFramer(c, c.R)
+			fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+			fr.WriteSettings()
+			fields := []string{":method: CONNECT", ":protocol: " + tt.protocol, ":scheme: http", ":authority: h", ":path: /"}
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(fields), EndHeaders: true})
+			if got := status(t, fr); got != tt.want {
+				t.Errorf("%v, %q, %q: %s, want %s", e, tt.protocol, tt.response, got, tt.want)
+			}
+			if r := o.received(); (tt.want == "501" || tt.want == "400") && r != "" {
+				t.Errorf("%v, %q: the server received %q", e, tt.protocol, r)
+			}
+			servertest.Eventually(t, "it is counted", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
+			if st := s.pool.Status()[0].Servers[0]; st.Failures != 0 {
+				t.Errorf("%v, %q, %q: %+v", e, tt.protocol, tt.response, st)
+			}
+			c.Close()
 		}
 	}
 }
