@@ -218,6 +218,12 @@ func (f *forwarding) try2(p *pick) *attempt {
 	}
 	p.entry.bal.Observe(now()-begin, now())
 	f.report.FirstByte = time.Duration(now() - begin)
+	if err := malformed2(res); err != nil {
+		end()
+		res.Body.Close()
+		f.closeBody(out)
+		return &attempt{Attempt: retry.Attempt{Reason: reason.Malformed, Progress: retry.Received}, err: err}
+	}
 	for name := range res.Header {
 		if !passedBack(name) {
 			delete(res.Header, name)
@@ -230,6 +236,22 @@ func (f *forwarding) try2(p *pick) *attempt {
 		f.closeBody(out)
 	}}
 	return f.received(p, res, false)
+}
+
+// malformed2 is what the Transport lets through: the rules are those for servers of HTTP/1.
+func malformed2(res *http.Response) error {
+	// RFC 9110 section 15: values outside the range 100..599 are invalid. 1xx are passed on elsewhere.
+	if res.StatusCode < 200 || res.StatusCode > 599 {
+		return fmt.Errorf("status %d", res.StatusCode)
+	}
+	// RFC 9113 section 8.1.1, RFC 9110 section 8.6: one, of digits.
+	length := res.Header["Content-Length"]
+	for _, v := range length {
+		if _, err := strconv.ParseUint(v, 10, 63); err != nil || len(length) > 1 {
+			return fmt.Errorf("Content-Length %q", length)
+		}
+	}
+	return nil
 }
 
 func (f *forwarding) closeBody(out *http.Request) {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
 )
 
 // block encodes "name: value" pairs, whatever they are.
@@ -188,4 +190,63 @@ func TestUpgradeRequiredHTTP2(t *testing.T) {
 			t.Errorf("%s %v", res.Status, res.Header)
 		}
 	})
+}
+
+// What a server of HTTP/2 must not respond is 502 as from one of HTTP/1, and reaches no client.
+func TestMalformedHTTP2Response(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		for _, tt := range []struct {
+			want   string
+			fields []string
+		}{
+			{"200 Content-Length=2: ok", []string{":status: 200", "content-length: 2"}},
+			{"200 chunked: ok", []string{":status: 200", "upgrade: h2c", "keep-alive: timeout=5", "transfer-encoding: chunked"}},
+			{"200 Content-Length=3: ok cut", []string{":status: 200", "content-length: 3"}},
+			{"502 http_protocol_error", []string{":status: 0"}},
+			{"502 http_protocol_error", []string{":status: 99"}},
+			{"502 http_protocol_error", []string{":status: -20"}},
+			{"502 http_protocol_error", []string{":status: 600"}},
+			{"502 http_protocol_error", []string{":status: 1000"}},
+			{"502 http_protocol_error", []string{":status: 200", "content-length: +2"}},
+			{"502 http_protocol_error", []string{":status: 200", "content-length: 2", "content-length: 2"}},
+			{"502 connection_terminated", []string{":status: 200", "x: a\nb"}},
+			{"502 connection_terminated", []string{":status: 200", ":status: 200"}},
+		} {
+			o := start(t, serveHTTP2(tt.fields))
+			s := &setup{}
+			s.up.Protocol, s.up.Retry.Off = proxy.ProtocolHTTP2, true
+			client := s.start(t, e, o.addr()).Dial()
+			client.Send(get)
+			if got := summary(client, "GET"); got != tt.want {
+				t.Errorf("%q: %q, want %q\n%s", tt.fields, got, tt.want, s.log)
+			}
+			client.Close()
+		}
+	})
+}
+
+// serveHTTP2 answers each request with fields and a body.
+func serveHTTP2(fields []string) func(c *conn) {
+	return func(c *conn) {
+		if _, err := io.ReadFull(c.r, make([]byte, len(http2.ClientPreface))); err != nil {
+			return
+		}
+		fr := http2.NewFramer(c, c.r)
+		fr.WriteSettings()
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.SettingsFrame:
+				if !f.IsAck() {
+					fr.WriteSettingsAck()
+				}
+			case *http2.HeadersFrame:
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block(fields), EndHeaders: true})
+				fr.WriteData(f.StreamID, true, []byte("ok"))
+			}
+		}
+	}
 }
