@@ -290,12 +290,34 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel con
 	}
 	out.Body, out.ContentLength = nil, 0
 	if f.upload != nil {
-		out.Body, out.ContentLength, out.Trailer = f.upload.Cursor(), -1, f.r.Trailer
+		trailer := make(http.Header)
+		for name := range f.r.Trailer {
+			if forward.IsTrailer([]byte(name)) {
+				trailer[name] = nil
+			}
+		}
+		out.Body, out.ContentLength, out.Trailer = &trailing{f.upload.Cursor(), f.r.Trailer, trailer}, -1, trailer
 		if f.client.r.ContentLength >= 0 {
 			out.ContentLength = f.client.r.ContentLength
 		}
 	}
 	return out
+}
+
+// trailing is the body of a request, which has those trailers at its end that are in to.
+type trailing struct {
+	io.ReadCloser
+	from, to http.Header
+}
+
+func (b *trailing) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		for name := range b.to {
+			b.to[name] = b.from[name]
+		}
+	}
+	return n, err
 }
 
 // trailersAccepted reports whether the client accepts trailers.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -225,8 +226,41 @@ func TestMalformedHTTP2Response(t *testing.T) {
 	})
 }
 
-// serveHTTP2 answers each request with fields and a body.
-func serveHTTP2(fields []string) func(c *conn) {
+// Trailers of a server of HTTP/2 are those that one of HTTP/1 may have sent: see forward.IsTrailer.
+func TestTrailersOfHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, serveHTTP2([]string{":status: 200"}, "a: b", "set-cookie: x", "x-forwarded-for: y", "te: z"))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		client := s.start(t, e, o.addr()).Dial()
+		client.Send("GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: TE\r\n\r\n")
+		res, _ := client.Response("GET")
+		if len(res.Trailer) != 1 || res.Trailer.Get("A") != "b" {
+			t.Errorf("%s %v", res.Status, res.Trailer)
+		}
+	})
+}
+
+// So are the trailers that it receives.
+func TestTrailersToHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		up := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, r.Trailer)
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		client := s.start(t, e, up.ListenAddr).Dial()
+		client.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: A, X-Forwarded-For\r\n\r\n" +
+			"2\r\nok\r\n0\r\nA: b\r\nX-Forwarded-For: y\r\n\r\n")
+		if _, body := client.Response("POST"); body != "map[A:[b]]" {
+			t.Errorf("the server received %s", body)
+		}
+	})
+}
+
+// serveHTTP2 answers each request with fields, a body and trailers.
+func serveHTTP2(fields []string, trailers ...string) func(c *conn) {
 	return func(c *conn) {
 		if _, err := io.ReadFull(c.r, make([]byte, len(http2.ClientPreface))); err != nil {
 			return
@@ -245,7 +279,10 @@ func serveHTTP2(fields []string) func(c *conn) {
 				}
 			case *http2.HeadersFrame:
 				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block(fields), EndHeaders: true})
-				fr.WriteData(f.StreamID, true, []byte("ok"))
+				fr.WriteData(f.StreamID, trailers == nil, []byte("ok"))
+				if trailers != nil {
+					fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block(trailers), EndHeaders: true, EndStream: true})
+				}
 			}
 		}
 	}
