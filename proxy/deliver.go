@@ -103,6 +103,9 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 		f.control.Flush()
 	}
 	for name, values := range res.Trailer {
+		if !forward.IsTrailer([]byte(name)) { // those of HTTP/2 are as they came
+			continue
+		}
 		if !announced || !announces(h, name) {
 			name = http.TrailerPrefix + name
 		}

@@ -122,8 +122,14 @@ func (f *forwarding) prepare() *http1.Error {
 	}
 	// Before a body is read, so that a request that is refused need not be.
 	var e *http1.Error
-	if _, _, err := forward.AppendRequest(nil, f.client.b, &f.client.r, &f.options); errors.As(err, &e) {
+	_, sent, err := forward.AppendRequest(nil, f.client.b, &f.client.r, &f.options)
+	switch {
+	case errors.As(err, &e):
 		return e
+	case f.extended != "" && (sent.Expected.Upgrade == nil || !http1.ValidFieldName(f.extended)):
+		// RFC 8441 section 4: a protocol by its token. Without an upgrade it would be a GET, past what
+		// is required of one here, whose 2xx the client took for a tunnel. RFC 9220 section 3: 501.
+		return errProtocol
 	}
 	return nil
 }

@@ -34,12 +34,13 @@ const maxClientHead = 1 << 20
 
 // Refusals of requests beside those of internal/forward.
 var (
-	errHost    = &http1.Error{Status: 400, Reason: "malformed Host"}
-	errField   = &http1.Error{Status: 400, Reason: "malformed field"}
-	errTarget  = &http1.Error{Status: 400, Reason: "malformed target"}
-	errTooLong = &http1.Error{Status: 431, Reason: "header section too long"}
-	errOutside = &http1.Error{Status: 404, Reason: "the path does not begin with the prefix"}
-	errDots    = &http1.Error{Status: 400, Reason: "dot segments below a prefix"}
+	errHost     = &http1.Error{Status: 400, Reason: "malformed Host"}
+	errField    = &http1.Error{Status: 400, Reason: "malformed field"}
+	errTarget   = &http1.Error{Status: 400, Reason: "malformed target"}
+	errProtocol = &http1.Error{Status: 501, Reason: "protocol that cannot be forwarded"}
+	errTooLong  = &http1.Error{Status: 431, Reason: "header section too long"}
+	errOutside  = &http1.Error{Status: 404, Reason: "the path does not begin with the prefix"}
+	errDots     = &http1.Error{Status: 400, Reason: "dot segments below a prefix"}
 )
 
 // read sets h to r. body: there may be one, of r.ContentLength if that is not negative.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -70,9 +71,17 @@ func (f *forwarding) try1(p *pick, fresh bool) *attempt {
 	if s := x.Response.IdleSeconds; s >= 0 {
 		p.link.limit.Announced(time.Duration(s) * time.Second)
 	}
-	if x.Response.Framing == http1.FramingTunnel {
+	switch {
+	case x.Response.Framing == http1.FramingTunnel:
 		p.entry.done(p.ticket, reason.None)
 		f.tunnel(p, x, sent)
+		return nil
+	case f.extended != "" && x.Response.Status/100 == 2:
+		// RFC 8441 section 5: to the client it would be a tunnel. The server is not to blame: any
+		// client can ask for an upgrade where there is none.
+		p.entry.done(p.ticket, reason.None)
+		f.noTunnel(p, x, fmt.Errorf("it has answered an upgrade with %d", x.Response.Status))
+		p.release()
 		return nil
 	}
 	res, err := f.response1(x, sent)
@@ -107,7 +116,10 @@ func (f *forwarding) tooOld(p *pick) *attempt {
 // response1 returns the response of an exchange.
 func (f *forwarding) response1(x *origin.Exchange, sent forward.Sent) (*http.Response, error) {
 	r, h := &x.Response, http.Header{}
-	o := forward.Response{Minor: 1, Trailers: sent.Trailers || f.r.ProtoMajor >= 2, Outer: f.h.o.outer(f.r.Host)}
+	streams := f.r.ProtoMajor >= 2
+	o := forward.Response{
+		Minor: 1, Trailers: sent.Trailers || streams, NoUpgrade: streams, Outer: f.h.o.outer(f.r.Host),
+	}
 	err := o.Fields(x.Head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 		key := http1.CanonicalName(field.Name.Bytes(x.Head), field.ID)
 		h[key] = append(h[key], string(value))
@@ -206,6 +218,12 @@ func (f *forwarding) try2(p *pick) *attempt {
 	}
 	p.entry.bal.Observe(now()-begin, now())
 	f.report.FirstByte = time.Duration(now() - begin)
+	if err := malformed2(res); err != nil {
+		end()
+		res.Body.Close()
+		f.closeBody(out)
+		return &attempt{Attempt: retry.Attempt{Reason: reason.Malformed, Progress: retry.Received}, err: err}
+	}
 	for name := range res.Header {
 		if !passedBack(name) {
 			delete(res.Header, name)
@@ -218,6 +236,22 @@ func (f *forwarding) try2(p *pick) *attempt {
 		f.closeBody(out)
 	}}
 	return f.received(p, res, false)
+}
+
+// malformed2 is what the Transport lets through: the rules are those for servers of HTTP/1.
+func malformed2(res *http.Response) error {
+	// RFC 9110 section 15: values outside the range 100..599 are invalid. 1xx are passed on elsewhere.
+	if res.StatusCode < 200 || res.StatusCode > 599 {
+		return fmt.Errorf("status %d", res.StatusCode)
+	}
+	// RFC 9113 section 8.1.1, RFC 9110 section 8.6: one, of digits.
+	length := res.Header["Content-Length"]
+	for _, v := range length {
+		if _, err := strconv.ParseUint(v, 10, 63); err != nil || len(length) > 1 {
+			return fmt.Errorf("Content-Length %q", length)
+		}
+	}
+	return nil
 }
 
 func (f *forwarding) closeBody(out *http.Request) {
@@ -256,12 +290,34 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel con
 	}
 	out.Body, out.ContentLength = nil, 0
 	if f.upload != nil {
-		out.Body, out.ContentLength, out.Trailer = f.upload.Cursor(), -1, f.r.Trailer
+		trailer := make(http.Header)
+		for name := range f.r.Trailer {
+			if forward.IsTrailer([]byte(name)) {
+				trailer[name] = nil
+			}
+		}
+		out.Body, out.ContentLength, out.Trailer = &trailing{f.upload.Cursor(), f.r.Trailer, trailer}, -1, trailer
 		if f.client.r.ContentLength >= 0 {
 			out.ContentLength = f.client.r.ContentLength
 		}
 	}
 	return out
+}
+
+// trailing is the body of a request, which has those trailers at its end that are in to.
+type trailing struct {
+	io.ReadCloser
+	from, to http.Header
+}
+
+func (b *trailing) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		for name := range b.to {
+			b.to[name] = b.from[name]
+		}
+	}
+	return n, err
 }
 
 // trailersAccepted reports whether the client accepts trailers.

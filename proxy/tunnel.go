@@ -56,8 +56,7 @@ func (f *forwarding) accepted(x *origin.Exchange) bool {
 func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 	defer p.release()
 	if f.extended != "" && !f.accepted(x) {
-		x.Close()
-		f.fail(p, reason.Malformed, errors.New("its Sec-WebSocket-Accept does not answer the key"), "")
+		f.noTunnel(p, x, errors.New("its Sec-WebSocket-Accept does not answer the key"))
 		return
 	}
 	f.report.Tunnel = true
@@ -101,6 +100,12 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 	})
 	defer stop()
 	relay(client, early, server)
+}
+
+// noTunnel refuses an extended CONNECT whose server has not accepted the upgrade.
+func (f *forwarding) noTunnel(p *pick, x *origin.Exchange, err error) {
+	x.Close()
+	f.fail(p, reason.Malformed, err, "")
 }
 
 // ownFields returns the lines of the fields that middleware has set.

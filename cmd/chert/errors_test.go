@@ -72,7 +72,7 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{nil, `chert: no command given; to serve a folder: "chert serve DIR"` + seeChert},
-		{[]string{"sevre"}, `chert: unknown command "sevre", did you mean "serve"?` + seeChert},
+		{[]string{"sevre"}, `chert: unknown command "sevre"; perhaps "serve"` + seeChert},
 		{[]string{"dance"}, `chert: unknown command "dance"` + seeChert},
 		{[]string{"--nope"}, `chert: unknown flag: --nope` + seeChert},
 		{[]string{"serve", "--nope"}, `chert: unknown flag: --nope` + seeServe},
@@ -108,6 +108,11 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--Proxy", "http://x"}, `chert: unknown flag: --Proxy: "chert proxy ADDR" forwards requests; the sites of --config have proxy` + seeServe},
 		{[]string{"serve", "--browse"}, `chert: unknown flag: --browse: folders without an index are listed; --no-listing turns that off` + seeServe},
 		{[]string{"serve", "-p", "8080"}, `chert: unknown shorthand flag: 'p' in -p: use --listen :8080, or --listen 8080 for this machine only` + seeServe},
+		{[]string{"serve", "-listen", "8080"}, `chert: unknown flag: -listen: it has two dashes: --listen` + seeServe},
+		{[]string{"serve", "-listen=8080"}, `chert: unknown flag: -listen: it has two dashes: --listen` + seeServe},
+		{[]string{"serve", "-tls-self"}, `chert: unknown flag: -tls-self: it has two dashes: --tls-self` + seeServe},
+		{[]string{"serve", "-config", "chert.toml"}, `chert: unknown flag: -config: it has two dashes: --config` + seeServe},
+		{[]string{"serve", "-lx"}, `chert: invalid argument "x" for "-l, --listen" flag: want host:port, :port, a port, unix:/path or fd:NAME` + seeServe},
 		{[]string{"version", "x"}, `chert: version takes no arguments; see "chert version --help"`},
 		{[]string{"completion"},
 			`chert: no shell given; want bash, zsh, fish or powershell; see "chert completion --help"`},

@@ -46,7 +46,7 @@ func newRootCmd() *cobra.Command {
 				return errNoCommand
 			}
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("unknown command %q, did you mean %q?", args[0], near[0])
+				return fmt.Errorf("unknown command %q; perhaps %q", args[0], near[0])
 			}
 			return fmt.Errorf("unknown command %q", args[0])
 		},

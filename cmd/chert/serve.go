@@ -40,6 +40,8 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case !o.given("config"):
+	case "c"+o.config == "config": // "-config" is -c with the value "onfig"
+		return errOneDash("config")
 	case o.config == "":
 		return errors.New("--config wants the name of a file")
 	case len(args) > 0:

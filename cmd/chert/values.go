@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // A value is the value of a flag.
@@ -73,7 +75,10 @@ func (f *numberFlag) Set(s string) error {
 
 // explainFlag rewrites errors of the flag parser. Those of chert's own flags
 // stay.
-func explainFlag(_ *cobra.Command, err error) error {
+func explainFlag(cmd *cobra.Command, err error) error {
+	if name := oneDash(err); name != "" && cmd.Flags().Lookup(name) != nil {
+		return errOneDash(name)
+	}
 	var named interface{ GetSpecifiedName() string }
 	if errors.As(err, &named) {
 		if hint := config.InsteadOfFlag(named.GetSpecifiedName()); hint != "" {
@@ -81,4 +86,25 @@ func explainFlag(_ *cobra.Command, err error) error {
 		}
 	}
 	return err
+}
+
+// oneDash returns the name of a flag with one dash, as package flag would take it, which is read as
+// shorthands: of "-listen" as -l with the value "isten". It returns "" for other errors.
+func oneDash(err error) string {
+	var group string
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		group = invalid.GetFlag().Shorthand + invalid.GetValue()
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		group = unknown.GetSpecifiedShortnames()
+	}
+	name, _, _ := strings.Cut(group, "=")
+	if len(name) < 2 {
+		return ""
+	}
+	return name
+}
+
+func errOneDash(name string) error {
+	return fmt.Errorf("unknown flag: -%s: it has two dashes: --%s", name, name)
 }

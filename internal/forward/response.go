@@ -14,6 +14,8 @@ type Response struct {
 	// Trailers: the client has sent TE: trailers. Otherwise no Trailer field announces any,
 	// and those that come are not to be passed on.
 	Trailers bool
+	// NoUpgrade: the client's version of HTTP is one without Upgrade, 2 or 3.
+	NoUpgrade bool
 
 	Via string // this server's pseudonym, a token; empty: no Via is sent
 	// Outer, if not nil, changes what a final response says of its server's paths, in Location,
@@ -68,6 +70,16 @@ func AppendResponse(dst, head []byte, r *http1.Response, o *Response) (out []byt
 	return append(dst, "\r\n"...), m.framing, nil
 }
 
+// CheckResponse returns the error of AppendResponse and Fields, an *http1.Error, for callers that can
+// respond with something else only before they write anything.
+func CheckResponse(head []byte, r *http1.Response) error {
+	var o options
+	if _, ok := o.read(head, r.Fields); !ok {
+		return errManyOptionsBack
+	}
+	return nil
+}
+
 // response is a head that is being written.
 type response struct {
 	*Response
@@ -80,7 +92,8 @@ type response struct {
 // offers reports whether an Upgrade field belongs to the response: it says what the
 // connection is now, or what the upstream requires (RFC 9110 section 15.5.22).
 func (m *response) offers() bool {
-	return m.r.Upgrade && (m.r.Framing == http1.FramingTunnel || m.r.Status == 426)
+	// RFC 9113 section 8.2.2, RFC 9114 section 4.2: a client treats a response with it as malformed.
+	return m.r.Upgrade && !m.NoUpgrade && (m.r.Framing == http1.FramingTunnel || m.r.Status == 426)
 }
 
 // Fields calls f for each field of r that is passed on, in order, with the value that is, for callers

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/origin"
 	"github.com/chert-http/chert/internal/reason"
@@ -119,6 +120,10 @@ func (c *Conn) data(eof bool) conn.Next {
 		c.got = c.got || len(b) > 0
 		res := &localOf(c.out.Loop()).res
 		n, err := res.Parse(b, &c.x.want, &c.parsed, &c.terms.Head)
+		if err == nil && n > 0 && !res.Interim() {
+			// Here, as the client's side cannot respond otherwise once it is given the head.
+			err = forward.CheckResponse(b[:n], res)
+		}
 		switch {
 		case err != nil:
 			c.fail(origin.Malformed(err), nil)
@@ -174,7 +179,7 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		x.forget()
 	}
 	var err error
-	if res.Status != 100 { // the request had no Expect
+	if res.Status != 100 && (!res.Interim() || forward.CheckResponse(b, res) == nil) { // the request had no Expect
 		err = x.client.Response(b, res, add)
 	}
 	c.out.Discard(len(b))

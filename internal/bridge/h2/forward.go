@@ -60,6 +60,11 @@ func (r *request) plan() *outbound.Plan {
 	if !ok {
 		return nil
 	}
+	// RFC 9113 section 8.2.1: what HTTP/1 cannot have is not passed on. ServeHTTP refuses it.
+	if !http1.ValidHost(r.x.Host()) {
+		p.Drop()
+		return nil
+	}
 	head := buf.Get(len(r.fields.Bytes) + 64)
 	defer head.Release()
 	q := http1.Request{Minor: 1, ContentLength: -1}
@@ -205,7 +210,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		}
 		f.dropBlock() // there was no room for it
 	}
-	o := forward.Response{Minor: 1, Trailers: true, Outer: f.outer}
+	o := forward.Response{Minor: 1, Trailers: true, NoUpgrade: true, Outer: f.outer}
 	b := buf.Get(len(head) + len(add) + 256)
 	b.B = http2.AppendStatus(b.B, r.Status)
 	date := r.Interim()
