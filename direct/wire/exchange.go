@@ -25,6 +25,7 @@ type Request struct {
 	PeerIP     string
 	Local      Local // nil if the server does not tell
 	TLS        bool  // the connection is encrypted
+	Early      bool  // the TLS handshake has not ended; see Exchange.Early
 	Major      uint8 // of the version of HTTP, if that is 2 or 3; otherwise it is HTTP/1.1
 	Fields     Fields
 	// Forwards: the server can forward the request to another one; see Exchange.Forward.
@@ -171,6 +172,10 @@ type remote struct {
 // TLS reports whether the connection is encrypted, as http.Request's TLS does. A proxy in front may have ended
 // the client's TLS.
 func (x *Exchange) TLS() bool { return x.req.TLS }
+
+// Early reports whether the request is handled before the TLS handshake of its connection has ended, so that it may be
+// a replay of another one's (RFC 8470): TLS of an http.Request then has no HandshakeComplete.
+func (x *Exchange) Early() bool { return x.req.Early }
 
 // Forward leaves the response to another server, as plan says, and reports whether the server
 // that handles the exchange can do that. If so, the handler returns true and has no other

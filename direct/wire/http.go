@@ -39,6 +39,7 @@ func (x *Exchange) View(w http.ResponseWriter, r *http.Request) {
 	q := &x.req
 	q.Method, q.Target, q.Host = r.Method, view.Bytes(r.RequestURI), view.Bytes(r.Host)
 	q.RemoteAddr, q.TLS, q.Fields = r.RemoteAddr, r.TLS != nil, headerFields(r.Header)
+	q.Early = q.TLS && !r.TLS.HandshakeComplete
 	if u := r.URL; u != nil {
 		q.Path, q.RawQuery = view.Bytes(u.Path), view.Bytes(u.RawQuery)
 	}

@@ -53,6 +53,7 @@ func (st *stream) serveDirect(r *request) bool {
 	if !ok {
 		return false
 	}
+	req.Early = st.early
 	d := &r.direct
 	d.handler, d.st, d.returned, d.answered = h, st, false, false
 	if st.way = stats.Direct; !st.leading() {

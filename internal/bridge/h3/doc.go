@@ -8,6 +8,7 @@
 //
 //	lead.go     who accepts streams, and serves them
 //	request.go  a stream, from its first byte to its handler
+//	early.go    requests that come before the handshake's end
 //	stream.go   the end of a stream
 //	head.go     the answer, as bridge.Message
 //	body.go     the request's body

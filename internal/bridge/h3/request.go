@@ -85,6 +85,15 @@ func (st *stream) serve() (leads bool) {
 	if len(r.t.Priority) > 0 {
 		st.prioritize(priority.Parse(r.t.Priority))
 	}
+	if s.shaking != nil && !st.settleEarly(r, end) {
+		return st.hold(end)
+	}
+	return st.proceed(r, end)
+}
+
+// proceed is serve from when the request's fields have been read.
+func (st *stream) proceed(r *request, end bool) (leads bool) {
+	s := st.s
 	if end && st.serveDirect(r) {
 		return st.endLead()
 	}
@@ -98,6 +107,7 @@ func (st *stream) serve() (leads bool) {
 		st.refuse(r, errMessage)
 		return st.endLead()
 	}
+	st.setTLS()
 	st.initBody(&r.t, end)
 	if st.memo == nil {
 		st.memo = new(place.Memo)

@@ -32,6 +32,8 @@ type Session struct {
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 	lead   lead
+	// shaking is nil but for a session that has begun before its handshake had ended.
+	shaking *shaking
 	// heads is how many bytes of incomplete field sections are kept.
 	heads atomic.Int64
 
@@ -67,7 +69,7 @@ func (l link) Tally() *tally.Shard { return l.s.tally }
 func (l link) Peer() peer.Peer     { return *l.s.peer.Load() }
 func (l link) NetConn() net.Conn   { return netConn{l.s} }
 
-// New makes a session of a connection whose handshake has ended. left is called once, when the
+// New makes a session of a connection whose handshake has ended, but for Early. left is called once, when the
 // connection has ended.
 func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	s := &Session{
@@ -101,7 +103,7 @@ func (s *Session) Serve() {
 		}
 	}()
 	s.Begin()
-	s.SetTLS(s.qc.TLS())
+	s.SetTLS(s.qc.TLS()) // of an Early one: of requests that run early
 	if err := s.hello(); err != nil {
 		return
 	}
@@ -125,6 +127,9 @@ func (s *Session) ended() {
 		s.idle.Stop()
 	}
 	s.mu.Unlock()
+	if s.shaking != nil {
+		s.releaseHeld()
+	}
 	s.tally.Add(false, tally.HTTP3Ended, 1)
 	s.showing.Lock()
 	s.shown = http.StateClosed

@@ -53,6 +53,8 @@ type stream struct {
 	length   int64    // declared, -1 for none
 	received int64    // of the body
 	fields   int      // of the request and its trailers, in Session.fields; guarded by that mu
+	early    bool     // it runs before the handshake's end
+	whole    bool     // after hold: it has no body
 	updated  bool     // PRIORITY_UPDATE has come; guarded by Session.mu
 
 	// The answer.
