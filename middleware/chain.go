@@ -11,8 +11,8 @@ import (
 // holds for all inside of it, and the responses of one that refuses are seen only
 // by those outside. So the usual order is: RealIP (the others use the client's
 // address), AccessLog, Problems, Recover, RequestID, SecurityHeaders, Headers,
-// ErrorPages, IPFilter, ClientCert, CORS (preflights carry no credentials), ratelimit, InFlight,
-// Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, BodyTimeout,
+// ErrorPages, NoEarlyData, IPFilter, ClientCert, CORS (preflights carry no credentials), ratelimit,
+// InFlight, Timeout, credentials (Bearer, jwt, basicauth, forwardauth), BodyLimit, BodyTimeout,
 // ResponseTimeout, Bandwidth, Rewrite (all before it decides by what the client has
 // sent), OwnErrors, Compress, ETag. A page for
 // panics needs a Recover inside of ErrorPages. AccessLog.Override belongs where it is
