@@ -97,7 +97,11 @@ func (f *forwarding) prepare() *http1.Error {
 		Upgrade: f.u.o.Protocol == ProtocolHTTP1, Expect: true,
 	}
 	if r.TLS != nil {
-		f.options.Proto = "https"
+		f.options.Proto, f.options.Early = "https", !r.TLS.HandshakeComplete
+	}
+	// RFC 8470 section 6.1: a gateway must know that the server understands Early-Data.
+	if f.options.Early && !o.EarlyData {
+		return errEarly
 	}
 	if r.ProtoMajor >= 2 {
 		f.options.Version = strconv.Itoa(r.ProtoMajor)

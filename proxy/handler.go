@@ -44,6 +44,10 @@ type Options struct {
 	// Host is the Host field: "" is what the client has sent, "upstream" the address of the
 	// server as it is configured, anything else a name.
 	Host string
+	// EarlyData forwards requests that may be replays since the client's TLS handshake has not ended
+	// (http3.Options.EarlyData), with the field Early-Data. The servers must answer 425 to those that they do
+	// not want to run then. By default the proxy does.
+	EarlyData bool
 	// StripPrefix is cut off from the path: with "/api" a request for /api/x is forwarded as
 	// /x, with X-Forwarded-Prefix. It comes back in Location, Content-Location and the Path of
 	// cookies. A request for another path is answered 404, and one with dot segments 400.

@@ -40,6 +40,7 @@ var (
 	errProtocol = &http1.Error{Status: 501, Reason: "protocol that cannot be forwarded"}
 	errTooLong  = &http1.Error{Status: 431, Reason: "header section too long"}
 	errOutside  = &http1.Error{Status: 404, Reason: "the path does not begin with the prefix"}
+	errEarly    = &http1.Error{Status: 425, Reason: "the TLS handshake has not ended"}
 	errDots     = &http1.Error{Status: 400, Reason: "dot segments below a prefix"}
 )
 

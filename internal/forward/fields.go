@@ -46,6 +46,10 @@ func IsTrailer(name []byte) bool {
 }
 
 func kindOfName(name []byte) kind {
+	// RFC 8470 section 5.1: Connection must not list it, and an intermediary must not remove it.
+	if http1.FoldEqual(name, earlyData) {
+		return routing
+	}
 	// RFC 9113 section 3.2.1: HTTP2-Settings is for the connection that is upgraded.
 	if http1.FoldEqual(name, "HTTP2-Settings") {
 		return hop
@@ -56,6 +60,8 @@ func kindOfName(name []byte) kind {
 	}
 	return endToEnd
 }
+
+const earlyData = "Early-Data"
 
 // imitates reports whether name becomes that of a field which a gateway decides once
 // '_' is read as '-'. CGI, and what is modelled on it (WSGI, PHP, Rack), does not tell

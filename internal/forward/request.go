@@ -45,6 +45,8 @@ type Request struct {
 	// request has it.
 	Version string
 
+	// Early: the TLS handshake with the client has not ended, so the request may be a replay (RFC 8470).
+	Early   bool
 	Upgrade bool // pass on Upgrade, if the request has one that can be
 	Expect  bool // pass on Expect: 100-continue: the body is not read before the upstream asks
 
@@ -198,7 +200,7 @@ func validTarget(b []byte) bool {
 
 // received writes the client's fields that are passed on.
 func (m *request) received() *http1.Error {
-	own, forwards := 0, false
+	own, forwards, early := 0, false, false
 	for i := range m.r.Fields {
 		f := &m.r.Fields[i]
 		name, value := f.Name.Bytes(m.head), f.Value.Bytes(m.head)
@@ -212,6 +214,8 @@ func (m *request) received() *http1.Error {
 			if m.r.Chunked {
 				m.dst = appendField(m.dst, m.head, f)
 			}
+		case http1.FieldUnknown:
+			early = early || m.Early && http1.FoldEqual(name, earlyData)
 		case http1.FieldVia:
 			own += passages(value, m.Via)
 		case http1.FieldMaxForwards:
@@ -233,6 +237,9 @@ func (m *request) received() *http1.Error {
 	}
 	if own >= 2 {
 		return errLoop
+	}
+	if m.Early && !early {
+		m.dst = append(m.dst, earlyData+": 1\r\n"...) // RFC 8470 section 5.1
 	}
 	return nil
 }

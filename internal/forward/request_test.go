@@ -71,6 +71,10 @@ func TestRequestFields(t *testing.T) {
 		{get + "Connection: " + strings.Repeat("x,", 60) + ",,,x\r\n", Request{}, "", "the same again is not another"},
 		{get + "Connection: HTTP2-Settings\r\nHTTP2-Settings: a\r\n", Request{}, "", "h2c"},
 		{get + "HTTP2-Settings: a\r\n", Request{}, "", "h2c, not listed"},
+		{get + "Early-Data: 1\r\n", Request{}, "Early-Data: 1", "RFC 8470 5.1: it stays"},
+		{get + "A: b\r\n", Request{Early: true}, "A: b|Early-Data: 1", "RFC 8470 5.1: it is added"},
+		{get + "early-data: 0\r\nearly-data: 1\r\n", Request{Early: true}, "early-data: 0|early-data: 1", "any means what 1 does"},
+		{get + "Early_Data: 1\r\n", Request{}, "", "an imitation"},
 		// TE and Trailer.
 		{get + "TE: trailers\r\nConnection: TE\r\n", Request{}, "Connection: TE|TE: trailers", "made anew"},
 		{get + "TE: gzip, Trailers;q=1\r\nTE: deflate, TRAILERS\r\n", Request{}, "Connection: TE|TE: trailers", "nothing else is passed on"},
@@ -172,6 +176,7 @@ func TestAppendRequestRefuse(t *testing.T) {
 		{get + "Connection: Content-Length\r\n", Request{}, errListed, "Content-Length"},
 		{get + "Connection: cookie\r\n", Request{}, errListed, "Cookie"},
 		{get + "Connection: AUTHORIZATION\r\n", Request{}, errListed, "Authorization"},
+		{get + "Early-Data: 1\r\nConnection: early-data\r\n", Request{}, errListed, "RFC 8470 5.1"},
 		{get + "Connection: x\r\nConnection: X-Forwarded-For\r\n", Request{}, errListed, "CVE-2021-32813"},
 		{get + "Connection: x-forwarded-host\r\n", Request{}, errListed, "CVE-2024-45410"},
 		{get + "Connection: X-Forwarded-Tls-Client-Cert\r\n", Request{}, errListed, "the same"},
