@@ -42,9 +42,13 @@ func serve(t testing.TB, s *chert.Server) *running {
 	t.Helper()
 	cert, _ := servertest.Certificate(t)
 	r := &running{Server: s, t: t, log: new(servertest.Log)}
-	s.HTTP3 = chert3.New(nil)
+	if s.HTTP3 == nil {
+		s.HTTP3 = chert3.New(nil)
+	}
 	s.ErrorLog = log.New(r.log, "", 0)
-	s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+	if s.TLSConfig == nil {
+		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+	}
 	l := listen(t, s)
 	r.addr = l.Addr().String()
 	done := make(chan error, 1)

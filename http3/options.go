@@ -19,6 +19,15 @@ type Options struct {
 	// restart, end a connection at once that the server does not know any more. Several instances
 	// of a server should have the same. Default a random one.
 	Secret *[32]byte
+	// EarlyData has requests run that a client that comes back sends before the TLS handshake has
+	// ended (0-RTT): those of the methods GET, HEAD and OPTIONS without a body, from an address that
+	// the client has shown to be its own within a day; others wait. In their handlers
+	// http.Request.TLS.HandshakeComplete is false. An attacker that reads and sends packets on the
+	// client's way can have such a request run a second time (RFC 8470), so handlers of these methods
+	// must change nothing, or be behind middleware.NoEarlyData. Of several instances only the one
+	// that a client was at last gives it early data. A TLSConfig.GetConfigForClient must return the
+	// same Config for the same host.
+	EarlyData bool
 }
 
 // HTTP3 is HTTP/3 for a chert.Server, or for several. It is safe for concurrent use.

@@ -30,7 +30,8 @@ type server struct {
 	socket    *successor.Packets
 	host      *accept.PacketHost // from Serve on
 	transport *quic.Transport    // from begin on
-	listener  *quic.Listener
+	listener  listener
+	tickets   *tickets // nil without early data
 	config    func() *h3.Config
 
 	shaking atomic.Int64 // connections whose handshakes have not ended
@@ -61,18 +62,24 @@ func (s *server) setKeys() error {
 	return nil
 }
 
-// tlsConfig is a server's configuration for QUIC: TLS 1.3, and h3 alone by ALPN.
-func tlsConfig(of *tls.Config) *tls.Config {
+// tlsConfig is a server's configuration for QUIC: TLS 1.3, and h3 alone by ALPN. t may be nil.
+func tlsConfig(of *tls.Config, t *tickets) *tls.Config {
 	c := of.Clone()
 	c.NextProtos = []string{"h3"}
 	c.MinVersion = tls.VersionTLS13
+	if t != nil {
+		t.keep(c, c)
+	}
 	if get := of.GetConfigForClient; get != nil {
 		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			own, err := get(hello)
-			if err != nil || own == nil {
+			site, err := get(hello)
+			if err != nil || site == nil {
 				return nil, err
 			}
-			own = own.Clone()
+			own := site.Clone()
+			if t != nil {
+				t.keep(own, site)
+			}
 			own.NextProtos, own.MinVersion, own.GetConfigForClient = c.NextProtos, c.MinVersion, nil
 			return own, nil
 		}
@@ -132,6 +139,8 @@ type entry struct {
 	counts  string
 	shaking bool
 	left    bool
+
+	verified bool // the client had shown its address when the connection began; immutable
 }
 
 // enter is called for a connection that begins.
@@ -146,7 +155,7 @@ func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Cont
 	s.mu.Unlock()
 	s.shaking.Add(1)
 	s.host.Observed.Shaking(1)
-	e := &entry{shaking: true}
+	e := &entry{shaking: true, verified: info.AddrVerified}
 	ctx = context.WithValue(ctx, placeKey{}, e)
 	context.AfterFunc(ctx, func() { s.leave(e) })
 	return ctx, nil
@@ -193,14 +202,22 @@ func (s *server) admit(e *entry, peer string) bool {
 func (s *server) serve(c *quic.Conn) {
 	peer := c.RemoteAddr().String()
 	e := c.Context().Value(placeKey{}).(*entry)
-	s.shaken(e)
+	state, ok := s.ready(c, e)
+	if !ok {
+		return
+	}
+	early := !state.HandshakeComplete
+	if !early {
+		s.shaken(e)
+	}
 	if !s.admit(e, peer) {
 		s.host.Observed.Refuse(peer, c.LocalAddr(), http.StatusServiceUnavailable, observe.NoShare, nil)
 		c.CloseWithError(quic.ApplicationErrorCode(codec.ExcessiveLoad), "too many connections of an address")
 		return
 	}
-	state := c.ConnectionState().TLS
-	s.host.Observed.Shaken(&state, 0)
+	if !early {
+		s.host.Observed.Shaken(&state, 0)
+	}
 	t := s.host.Observed.Shard()
 	t.Add(false, tally.Accepted, 1)
 	session := s.config().New(connection{c, &state}, t, func(session *h3.Session) {
@@ -210,6 +227,10 @@ func (s *server) serve(c *quic.Conn) {
 		s.mu.Unlock()
 		s.host.Untrack(session)
 	})
+	if early {
+		session.Early()
+		go s.awaitShaken(c, e, session)
+	}
 	s.mu.Lock()
 	s.sessions[session] = struct{}{}
 	s.mu.Unlock()

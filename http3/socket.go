@@ -30,6 +30,9 @@ func (h *HTTP3) OpenPackets(l net.Listener, upgrades bool) (accept.PacketServer,
 		closed: make(chan struct{}), none: make(chan struct{}),
 	}
 	s.config = sync.OnceValue(s.makeConfig)
+	if h.o.EarlyData {
+		s.tickets = newTickets()
+	}
 	var p *successor.Process
 	if upgrades {
 		p = successor.Current()
@@ -80,7 +83,7 @@ func (s *server) begin() error {
 	err := s.setKeys()
 	warn := false
 	if err == nil {
-		warn = quietly(func() { s.listener, err = s.transport.Listen(tlsConfig(s.host.TLS), s.quicConfig()) })
+		warn = quietly(func() { err = s.listen() })
 	}
 	if err != nil {
 		return fmt.Errorf("chert: HTTP/3: %w", err)
