@@ -135,7 +135,8 @@ func (u *upstreams) handler(p *config.Proxy, reports bool) (direct.Handler, erro
 // to makes a forwarder to an upstream.
 func (u *upstreams) to(p *config.Proxy, c *config.Upstream, reports bool) (*forwarder, error) {
 	o := proxy.Options{Upstream: u.by[c], Forwarded: p.Forwarded, Host: p.Host, StripPrefix: p.Strip, Logger: u.errs,
-		Trusted: u.trusted.Prefixes, TrustLocal: u.trusted.Unix}
+		EarlyData: p.EarlyData,
+		Trusted:   u.trusted.Prefixes, TrustLocal: u.trusted.Unix}
 	if edit, err := editor(p); err != nil {
 		return nil, err
 	} else if edit != nil {

@@ -30,7 +30,7 @@ func openHTTP3(up *setup) (accept.Packets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return http3.New(&http3.Options{Secret: secret}), nil
+	return http3.New(&http3.Options{Secret: secret, EarlyData: up.early}), nil
 }
 
 // http3Secret returns the secret of a setup: that of its cluster or, so that it is the same after a
@@ -130,8 +130,11 @@ func (p *packets) unprepare() {
 	}
 }
 
+var errEarlyData = errors.New("reload: http3_early_data stays off; restart chert for that")
+
 // turn switches HTTP/3 on, if that was prepared, or off. Then connections end, at once after a time.
-func (p *packets) turn(on bool, within time.Duration) error {
+// early is whether what is on is to have early data.
+func (p *packets) turn(on, early bool, within time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -139,6 +142,10 @@ func (p *packets) turn(on bool, within time.Duration) error {
 		p.open, p.next = p.next, nil
 		if p.host != nil {
 			return p.open.serve(p.host)
+		}
+	case on && p.open != nil:
+		if s, ok := p.open.PacketServer.(interface{ SetEarlyData(on bool) (ok bool) }); ok && !s.SetEarlyData(early) {
+			return errEarlyData
 		}
 	case !on && p.open != nil:
 		p.before, p.open = p.open, nil
@@ -266,10 +273,10 @@ func explainUDP(e endpoint, err error) error {
 	return fmt.Errorf("%s: %w", what, cause(err))
 }
 
-// turnPackets switches HTTP/3 of bindings on and off, as they are to have it.
-func (s *service) turnPackets(bindings []*binding) {
+// turnPackets switches HTTP/3 of bindings on and off, as they are to have it, and its early data.
+func (s *service) turnPackets(bindings []*binding, early bool) {
 	for _, b := range bindings {
-		if err := b.packets.turn(b.at.http3, s.timeout); err != nil {
+		if err := b.packets.turn(b.at.http3, early, s.timeout); err != nil {
 			s.errs.Print(err)
 		}
 	}

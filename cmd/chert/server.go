@@ -76,6 +76,7 @@ type setup struct {
 	forward *upstreams
 	cluster config.Cluster
 	http3   accept.Packets // nil if no address has it
+	early   bool           // it has early data
 }
 
 // serve returns nil after a clean stop. Any other result is printed after "chert: ".
@@ -146,7 +147,7 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { s.unbind(s.bindings) }()
-	s.turnPackets(s.bindings)
+	s.turnPackets(s.bindings, first.early)
 	s.adminAt = first.admin
 	if s.admin, err = startAdmin(first.admin, first.listen, s.srv, o.title(first.what),
 		func() []proxy.UpstreamStatus { return s.forward.Load().status() }, nil, s.errs); err != nil {
@@ -415,7 +416,7 @@ func (s *server) reloadAll() {
 	}
 	old := s.bindings
 	s.bindings = bindings
-	s.turnPackets(bindings)
+	s.turnPackets(bindings, up.early)
 	up.shown.Reload = &admin.Reload{At: up.shown.Loaded}
 	s.admin.show(up.shown, listeners(bindings))
 	for _, b := range bindings {

@@ -17,7 +17,7 @@ func (s *server) secure(up *setup, cfg *config.Config) (err error) {
 	if up.tls, err = openTLS(cfg, up.listen, s.logger); err != nil || up.tls == nil {
 		return err
 	}
-	up.hosts, up.cluster = &up.tls.table, cfg.Cluster
+	up.hosts, up.cluster, up.early = &up.tls.table, cfg.Cluster, cfg.HTTP3EarlyData
 	defer func() {
 		if err == nil {
 			up.http3, err = openHTTP3(up)

@@ -30,6 +30,7 @@ type Config struct {
 	RateLimit       RateLimit
 	Cluster         Cluster
 	HTTP3           bool   // on addresses that do not name their protocols
+	HTTP3EarlyData  bool   // 0-RTT
 	HTTPRedirect    string // where plain HTTP is redirected; in the form of --listen; "" for none
 	ACME            ACME
 	Sites           []Site

@@ -258,6 +258,7 @@ func TestProblems(t *testing.T) {
 		{"proxies of an address", "[[listen]]\naddress = ':80'\ntrusted_proxies = ['::ffff:10.0.0.1']\n" + good, `3:20: trusted_proxies: "::ffff:10.0.0.1": write an IPv4 address without the ::ffff: before it`},
 		{"HTTP/3 in plain", "[[listen]]\naddress = ':80'\nprotocols = ['h1', 'h3']\n" + good, "3:20: protocols: HTTP/2 and HTTP/3 are served over TLS only"},
 		{"HTTP/3 without a certificate", "http3 = true\n" + good, "1:9: http3 = true needs a site with a certificate: tls_cert and tls_key, tls_self or tls_auto"},
+		{"early data without HTTP/3", "http3_early_data = true\n[[listen]]\naddress = ':443'\n" + good + "tls_self = true\n", `1:20: http3_early_data = true needs http3 = true, or "h3" among`},
 		{"no protocol", "[[listen]]\naddress = ':80'\nprotocols = []\n" + good, `3:1: protocols wants "h1", alone or with "h2" and "h3"`},
 		{"protocols in plain", "[[listen]]\naddress = ':80'\nprotocols = ['h1', 'h2']\n" + good, "3:20: protocols: HTTP/2 and HTTP/3 are served over TLS only"},
 		{"protocols beside TLS", "[[listen]]\naddress = ':80'\nprotocols = ['h1', 'h2']\ntls = false\n[[listen]]\naddress = ':443'\n" + good + "tls_self = true\n",

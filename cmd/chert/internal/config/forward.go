@@ -15,6 +15,7 @@ type Proxy struct {
 	Host      string  // "": the client's; "upstream": that of the address; or a name
 	Strip     string  // the beginning of the path that is cut off; "" for nothing
 	Forwarded bool    // sends Forwarded (RFC 7239) too
+	EarlyData bool    // forwards requests of early data, marked as such
 	Compress  bool
 	Headers   map[string]string // of the request for the upstream, by canonical name; "" removes one
 	Rewrite   []middleware.RewriteRule
@@ -37,7 +38,7 @@ func (p *Proxy) Upstreams() []*Upstream {
 }
 
 // proxyKeys are the keys of a site or route that forwards, besides proxy.
-var proxyKeys = []string{"proxy_host", "strip", "split", "forwarded", "request_headers"}
+var proxyKeys = []string{"proxy_host", "strip", "split", "forwarded", "early_data", "request_headers"}
 
 // forward reads proxy and what belongs to it; nil if t has none.
 func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule) *Proxy {
@@ -50,6 +51,7 @@ func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule
 		}
 	}
 	t.boolean("forwarded", &p.Forwarded)
+	t.boolean("early_data", &p.EarlyData)
 	p.Headers = l.fieldsOf(t, "request_headers", checkRequestField)
 	p.Split = l.splits(t, cfg)
 	if t.m["proxy"] == nil {

@@ -145,6 +145,11 @@ func (l *loader) listenTogether(t *table, all []Listen, on bool) {
 		l.errorf(t.spot.child("http3").value, "http3 = true needs a site with a certificate: tls_cert and tls_key, "+
 			"tls_self or tls_auto")
 	}
+	if t.m["http3_early_data"] == true && t.m["http3"] != true &&
+		!slices.ContainsFunc(all, func(one Listen) bool { return one.HTTP3 }) {
+		l.errorf(t.spot.child("http3_early_data").value, "http3_early_data = true needs http3 = true, or \"h3\" among "+
+			"the protocols of an address")
+	}
 	if on && len(all) > 0 && !encrypted {
 		l.errorf(t.spot.child("listen").key, "sites have certificates, and no address speaks TLS: each has tls = false")
 	}

@@ -107,6 +107,7 @@ func (l *loader) autoNames(t *table, o TLS, hosts []vhost.Pattern) {
 // tls reads the keys of the server, and checks those that belong together.
 func (l *loader) tls(t *table, cfg *Config) {
 	t.boolean("http3", &cfg.HTTP3)
+	t.boolean("http3_early_data", &cfg.HTTP3EarlyData)
 	a := &cfg.ACME
 	if s, at, ok := t.str("tls_storage"); ok {
 		if a.Storage = l.path(s); s == "" {

@@ -57,6 +57,7 @@ proxy = "app"
 proxy_host = "upstream"
 request_headers = { X-A = "1", Cookie = "" }
 forwarded = true
+early_data = true
 compression = true
 split = [{ upstream = "plain", percent = 5 }, { upstream = "127.0.0.1:1", header = { X = "1" } }]
 [[site.rewrite]]
@@ -104,7 +105,7 @@ proxy = "127.0.0.1:1"
 	}
 	site := cfg.Sites[0]
 	p := site.Proxy
-	if p.Upstream != cfg.Upstreams[0] || p.Host != "upstream" || !p.Forwarded || !p.Compress || len(p.Rewrite) != 1 || p.Strip != "" ||
+	if p.Upstream != cfg.Upstreams[0] || p.Host != "upstream" || !p.Forwarded || !p.EarlyData || !p.Compress || len(p.Rewrite) != 1 || p.Strip != "" ||
 		!reflect.DeepEqual(p.Headers, map[string]string{"X-A": "1", "Cookie": ""}) || len(p.Split) != 2 || p.Split[0] != (Split{Upstream: cfg.Upstreams[1], Percent: 5}) ||
 		p.Split[1].Upstream != cfg.Upstreams[2] || !reflect.DeepEqual(p.Split[1].When, &middleware.Condition{Header: map[string]string{"X": "1"}, Cookie: p.Split[1].When.Cookie, Query: p.Split[1].When.Query}) {
 		t.Errorf("%+v", p)
