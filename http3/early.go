@@ -22,7 +22,8 @@ import (
 //
 //   - the ticket of the session is one that this socket has issued, and gives early data for the first
 //     time: a copy of what a client has sent is served by no process at all, or by this one in its place
-//     (RFC 8446 section 8.1);
+//     (RFC 8446 section 8.1). The settings of HTTP/3 are then those that the client knows, which RFC 9114
+//     section 7.2.4.2 requires: they last as long as the socket;
 //   - the client has shown the address: by a token from an earlier connection, or by Retry.
 //
 // Otherwise the requests wait for the handshake's end. Of those that are served early only some run, by

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -341,7 +340,7 @@ func TestReplayFirst(t *testing.T) {
 func TestEarlySilent(t *testing.T) {
 	t.Parallel()
 	h := new(ran)
-	s := earlier(t, &chert.Server{Handler: h, ReadHeaderTimeout: 4 * time.Second})
+	s := earlier(t, &chert.Server{Handler: h})
 	c := s.returns(true)
 	c.relay.hold(completes)
 	c.relay.mute()
