@@ -39,7 +39,7 @@ func (s *Session) releaseHeld() {
 	e.held, e.ended = nil, true
 	s.mu.Unlock()
 	for _, st := range held {
-		s.cfg.pool.Run((*released)(st))
+		s.cfg.pool.Run((*waited)(st))
 	}
 }
 
@@ -76,15 +76,15 @@ func (st *stream) hold(end bool) (leads bool) {
 	}
 	s.mu.Unlock()
 	if !waits {
-		s.cfg.pool.Run((*released)(st))
+		s.cfg.pool.Run((*waited)(st))
 	}
 	return leads
 }
 
-// released is a stream as a loop.Task: to be served after hold.
-type released stream
+// waited is a stream as a loop.Task: to be served after hold.
+type waited stream
 
-func (h *released) Run() {
+func (h *waited) Run() {
 	st := (*stream)(h)
 	if st.s.shaking.state.Load() == nil || st.str.Context().Err() != nil {
 		st.refuse(st.request, context.Canceled) // the client has gone, or does not want it any more
