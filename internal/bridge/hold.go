@@ -36,11 +36,6 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 	})
 }
 
-// Hold implements takeover.Streamer.
-func (w *StreamWriter) Hold(begin func(answer func(p []byte)) takeover.Source) error {
-	return w.res().Hold(begin)
-}
-
 // held is a request that waits for its answer: the conn.Session meanwhile.
 type held struct {
 	Ending

@@ -34,11 +34,6 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 	})
 }
 
-// Outlive implements takeover.Streamer.
-func (w *StreamWriter) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
-	return w.res().Outlive(begin)
-}
-
 // Shed drops the fields of the request and of the response after a handler has returned
 // that has called Outlive: they may be larger than all else that the response keeps.
 func (x *Exchange) Shed() {
@@ -59,11 +54,9 @@ type lasting struct {
 }
 
 var (
-	_ takeover.Streamer = (*Response)(nil)
-	_ takeover.Streamer = (*StreamWriter)(nil)
-	_ takeover.Stream   = (*lasting)(nil)
-	_ conn.Session      = (*lasting)(nil)
-	_ conn.Inspected    = (*lasting)(nil)
+	_ takeover.Stream = (*lasting)(nil)
+	_ conn.Session    = (*lasting)(nil)
+	_ conn.Inspected  = (*lasting)(nil)
 )
 
 func (l *lasting) count(begun bool) {

@@ -150,10 +150,8 @@ const (
 )
 
 var (
-	_ takeover.Writer   = (*Response)(nil)
-	_ takeover.Budgeted = (*Response)(nil)
-	_ takeover.Link     = (*taken)(nil)
-	_ conn.Session      = (*taken)(nil)
+	_ takeover.Link = (*taken)(nil)
+	_ conn.Session  = (*taken)(nil)
 )
 
 // Speaks and Running implement conn.Inspected.

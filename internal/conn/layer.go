@@ -232,7 +232,7 @@ func (l *layered) push(c *Conn, p, q []byte) (n int, e sys.Errno) {
 			m := min(k, len(p))
 			p, q = p[m:], q[k-m:]
 		}
-		m, e := c.write(l.sealed.B, nil, false)
+		m, e := c.write(l.sealed.B, nil, false, false)
 		if l.sealed.B = l.sealed.B[m:]; len(l.sealed.B) == 0 {
 			l.sealed.Release()
 			l.sealed = nil

@@ -123,7 +123,7 @@ func (c *Conn) readError(e sys.Errno) error {
 // takeReadable clears readable before a read; an event after that sets it
 // again. It reports whether readable was set.
 func (c *Conn) takeReadable() bool {
-	if c.off || c.lease != 0 {
+	if !c.driving() {
 		return c.state.And(^readable)&readable != 0
 	}
 	r := c.ready
@@ -132,10 +132,10 @@ func (c *Conn) takeReadable() bool {
 }
 
 func (c *Conn) setReadable() {
-	if c.off || c.lease != 0 {
-		c.state.Or(readable)
-	} else {
+	if c.driving() {
 		c.ready |= poll.Readable
+	} else {
+		c.state.Or(readable)
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *Conn) setReadable() {
 // poll.Poller).
 func (c *Conn) noteRead(n, size int) {
 	end := c.state.Load()&ended != 0
-	if !c.off && c.lease == 0 {
+	if c.driving() {
 		end = c.ready&(poll.PeerClosed|poll.Hangup) != 0
 	}
 	if n > 0 && (n == size || end) {
