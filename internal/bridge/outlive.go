@@ -4,9 +4,9 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -46,6 +46,7 @@ func (x *Exchange) Shed() {
 // lasting is a response that has outlived its handler, on a connection of its own: the
 // takeover.Stream of the Source, and the conn.Session of the Link.
 type lasting struct {
+	link.Quiet // it does not give way
 	Ending
 	c      *Client
 	source takeover.Source
@@ -86,12 +87,6 @@ func (l *lasting) Data(eof bool) conn.Next {
 	}
 	return conn.More
 }
-
-func (l *lasting) Serve() conn.Next    { return conn.More }
-func (l *lasting) Expired() conn.Next  { return conn.More }
-func (l *lasting) Since(int64) int64   { return -1 } // it does not give way
-func (l *lasting) Late(time.Duration)  {}
-func (l *lasting) PeerGone(reset bool) {}
 
 func (l *lasting) Writable() conn.Next {
 	l.source.Writable()

@@ -233,12 +233,7 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 }
 
 // Follow implements takeover.Link.
-func (t *taken) Follow(f func()) { t.tail().Follow(follower(f)) }
-
-type follower func()
-
-// Sent implements conn.Follower.
-func (f follower) Sent(int64) { f() }
+func (t *taken) Follow(f func()) { t.tail().Follow(conn.FollowerFunc(f)) }
 
 // Quick implements takeover.Link.
 func (t *taken) Quick(kind *string) bool {
