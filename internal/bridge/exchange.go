@@ -160,9 +160,9 @@ func (x *Exchange) limitReads(until time.Time) (restore func()) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
-		x.setReadDeadline(until)
+		x.peer().SetReadDeadline(until)
 	})
-	return func() { x.use(func() { x.setReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func() { x.peer().SetReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -185,7 +185,7 @@ func (x *Exchange) writeBy() time.Time {
 // does not have to read in order to watch.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peerGone() }) && gone {
+	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peer().WatchPeer() }) && gone {
 		x.gone()
 	}
 }
@@ -227,10 +227,10 @@ func (x *Exchange) Serve() conn.Next {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.setReadDeadline(by)
+			x.peer().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.setWriteDeadline(time.Now().Add(d))
+			x.peer().SetWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
