@@ -241,16 +241,5 @@ func (h *Handler) Close() {
 // call calls user code on a goroutine of its own, where a panic would end the process, and
 // logs one with its stack.
 func call(f func(), logger *slog.Logger) {
-	exec.Call(f, func(e exec.End) { logEnd(logger, e) })
-}
-
-func logEnd(logger *slog.Logger, e exec.End) {
-	v, ok := e.Panic()
-	if !ok {
-		return
-	}
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Error("eventstream: panic", "panic", v, "stack", string(exec.Stack()))
+	exec.Call(f, func(e exec.End) { e.Log(logger, "eventstream: panic") })
 }

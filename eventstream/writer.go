@@ -39,7 +39,7 @@ type writer struct {
 func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *writer {
 	l := &writer{
 		w: w, control: http.NewResponseController(w), source: s,
-		gone: r.Context().Done(), addr: addr(r.RemoteAddr), wake: make(chan struct{}, 1),
+		gone: r.Context().Done(), addr: takeover.Addr(r.RemoteAddr), wake: make(chan struct{}, 1),
 	}
 	l.stop, _ = r.Context().Value(takeover.StoppingKey{}).(<-chan struct{})
 	l.out.InitCarried((*sink)(l))
@@ -50,12 +50,6 @@ func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *write
 
 // cut ends a Write.
 func (l *writer) cut() { l.control.SetWriteDeadline(time.Unix(1, 0)) }
-
-// addr is a client's address as a request has it.
-type addr string
-
-func (a addr) Network() string { return "tcp" }
-func (a addr) String() string  { return string(a) }
 
 // run writes until the stream ends.
 func (l *writer) run() {

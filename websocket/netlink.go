@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -49,8 +49,7 @@ type netLink struct {
 	clock outbox.Clock // of a write
 
 	mu    sync.Mutex
-	posts []func() link.Next
-	over  bool          // Run has ended: nothing is posted any more
+	posts link.Posts
 	wake  chan struct{} // ends a pause; nil if there is none
 }
 
@@ -76,11 +75,8 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 	}
 	nc.SetDeadline(time.Time{}) // those of the server
 	l := newNetLink(nc, c)
-	if n := rw.Reader.Buffered(); n > 0 {
-		l.in = buf.Get(n)
-		p, _ := rw.Reader.Peek(n)
-		l.in.B = append(l.in.B, p...)
-	}
+	p, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	l.in = l.in.Prepend(p)
 	c.link = l
 	return nil
 }
@@ -97,7 +93,7 @@ func (l *netLink) run() {
 func (l *netLink) drive(ctx context.Context) link.Next {
 	next := l.s.Data(false)
 	for eof := false; ; {
-		if next = l.deliver(next); next >= link.Close {
+		if next = l.posts.Deliver(&l.mu, next); next >= link.Close {
 			return next
 		}
 		if ctx.Err() != nil {
@@ -144,7 +140,7 @@ func (l *netLink) expired() link.Next {
 // pause waits while much is queued. It reports whether something was posted meanwhile.
 func (l *netLink) pause() (posted bool, _ error) {
 	l.mu.Lock()
-	for !l.out.Low() && len(l.posts) == 0 && (l.deadline == 0 || l.Now() < l.deadline) {
+	for !l.out.Low() && !l.posts.Any() && (l.deadline == 0 || l.Now() < l.deadline) {
 		wake := make(chan struct{})
 		l.wake = wake
 		l.mu.Unlock()
@@ -154,7 +150,7 @@ func (l *netLink) pause() (posted bool, _ error) {
 		l.wake = nil
 	}
 	defer l.mu.Unlock()
-	return len(l.posts) > 0, l.out.Err()
+	return l.posts.Any(), l.out.Err()
 }
 
 // await waits for wake or the deadline.
@@ -186,25 +182,6 @@ func (l *netLink) rouse() {
 	}
 }
 
-// deliver calls what was posted, and returns what is to happen next.
-func (l *netLink) deliver(next link.Next) link.Next {
-	for next < link.Close {
-		l.mu.Lock()
-		if len(l.posts) == 0 {
-			l.posts = nil
-			l.mu.Unlock()
-			break
-		}
-		f := l.posts[0]
-		l.posts = l.posts[1:]
-		l.mu.Unlock()
-		if n := f(); n != link.More {
-			next = n
-		}
-	}
-	return next
-}
-
 // fill reads once.
 func (l *netLink) fill() error {
 	l.mu.Lock()
@@ -212,24 +189,13 @@ func (l *netLink) fill() error {
 	if l.deadline != 0 {
 		until = l.start.Add(time.Duration(l.deadline))
 	}
-	if len(l.posts) > 0 {
+	if l.posts.Any() {
 		until = longAgo
 	}
 	l.nc.SetReadDeadline(until) // Post sets it with mu held
 	l.mu.Unlock()
-	b := l.in
-	if b == nil {
-		b = buf.Get(readSize)
-	}
-	b = b.Grow(readSize)
-	have := len(b.B)
-	n, err := l.nc.Read(b.B[have:cap(b.B)])
-	b.B = b.B[:have+n]
-	l.in = b
-	l.Discard(0)
-	if n > 0 {
-		return nil
-	}
+	in, err := l.in.ReadMore(readSize, math.MaxInt32, l.nc.Read)
+	l.in = in
 	return err
 }
 
@@ -237,7 +203,7 @@ func (l *netLink) fill() error {
 func (l *netLink) end(next link.Next) {
 	l.out.Close(true)
 	l.mu.Lock()
-	l.over, l.posts = true, nil
+	l.posts.Close()
 	l.mu.Unlock()
 	if next == link.Reset {
 		socket := l.below()
@@ -250,10 +216,7 @@ func (l *netLink) end(next link.Next) {
 	l.point(0)
 	l.clock.End()
 	unread := l.in != nil
-	if unread {
-		l.in.Release()
-		l.in = nil
-	}
+	l.in = l.in.Drop()
 	if next == link.Linger || next == link.Close && unread {
 		l.linger()
 	}
@@ -290,23 +253,8 @@ func (l *netLink) linger() {
 }
 
 // Buffered, Discard and the following implement takeover.Link.
-func (l *netLink) Buffered() []byte {
-	if l.in == nil {
-		return nil
-	}
-	return l.in.B
-}
-
-func (l *netLink) Discard(n int) {
-	if l.in == nil {
-		return
-	}
-	if l.in.B = l.in.B[n:]; len(l.in.B) == 0 {
-		l.in.Release()
-		l.in = nil
-	}
-}
-
+func (l *netLink) Buffered() []byte     { return l.in.Bytes() }
+func (l *netLink) Discard(n int)        { l.in = l.in.Consume(n) }
 func (l *netLink) OnLoop() bool         { return false }
 func (l *netLink) Quick(*string) bool   { return true }
 func (l *netLink) SetDeadline(ns int64) { l.deadline = ns }
@@ -317,8 +265,7 @@ func (l *netLink) RemoteAddr() net.Addr { return l.nc.RemoteAddr() }
 func (l *netLink) Post(f func() link.Next) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.over {
-		l.posts = append(l.posts, f)
+	if l.posts.Add(f) {
 		l.nc.SetReadDeadline(longAgo)
 		l.rouse()
 	}
@@ -330,14 +277,5 @@ func (l *netLink) Run() (ok bool) {
 
 // logEnd logs a panic of user code with its stack.
 func (h *Handler) logEnd(peer net.Addr, e exec.End) {
-	v, ok := e.Panic()
-	if !ok {
-		return
-	}
-	logger := h.logger
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Error("websocket: panic", "peer", fmt.Sprint(peer), "panic", v, "stack",
-		string(exec.Stack()))
+	e.Log(h.logger, "websocket: panic", "peer", fmt.Sprint(peer))
 }

@@ -19,12 +19,7 @@ func (l *netLink) Offer(a, b []byte, limit int) (much bool, err error) {
 	return l.out.Offer(a, b, limit)
 }
 
-func (l *netLink) Follow(f func()) { l.out.Follow(follower(f)) }
-
-// follower is a function as an outbox.Follower.
-type follower func()
-
-func (f follower) Sent(int64) { f() }
+func (l *netLink) Follow(f func()) { l.out.Follow(outbox.FollowerFunc(f)) }
 
 // netSink is a netLink as the Sink of its queue.
 type netSink netLink

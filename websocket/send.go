@@ -134,8 +134,7 @@ func (c *Conn) flush() {
 	if c.much = c.much || much; much && c.h.maxUnsent == takeover.MinLimit {
 		c.choke()
 	}
-	c.out.Release()
-	c.out = nil
+	c.out = c.out.Drop()
 }
 
 // sendClose sends a Close frame, once, and reports whether it did.

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
@@ -275,20 +274,14 @@ func (s *session) gather(p wsframe.Piece) (ok bool) {
 		}
 	}
 	// Room for what has come, not for what the header has announced.
-	if s.msg == nil {
-		s.msg = buf.Get(max(len(p.Data), 1))
-	}
-	s.msg = s.msg.Grow(len(p.Data))
+	s.msg = s.msg.Room(len(p.Data))
 	s.msg.B = append(s.msg.B, p.Data...)
 	return true
 }
 
 // release gives up the message's buffer.
 func (s *session) release() {
-	if s.msg != nil {
-		s.msg.Release()
-		s.msg = nil
-	}
+	s.msg = s.msg.Drop()
 	if s.beside != nil {
 		s.beside.end()
 	}
@@ -391,10 +384,7 @@ func (s *session) Closed(hijacked bool) {
 	s.mu.Lock()
 	s.closed.Store(true)
 	s.ended = true
-	if s.out != nil {
-		s.out.Release()
-		s.out = nil
-	}
+	s.out = s.out.Drop()
 	s.conn().because(wsframe.CodeAbnormal, "")
 	why, rooms := s.why, s.rooms
 	s.rooms = nil

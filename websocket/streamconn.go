@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/chert-http/chert/internal/takeover"
 )
 
 // streamConn is a stream of HTTP/2 (RFC 8441) as a net.Conn, where the stream cannot be
@@ -86,10 +88,4 @@ func (c *streamConn) LocalAddr() net.Addr {
 }
 
 // RemoteAddr implements net.Conn.
-func (c *streamConn) RemoteAddr() net.Addr { return peerAddr(c.r.RemoteAddr) }
-
-// peerAddr is a Request.RemoteAddr as an address.
-type peerAddr string
-
-func (a peerAddr) Network() string { return "tcp" }
-func (a peerAddr) String() string  { return string(a) }
+func (c *streamConn) RemoteAddr() net.Addr { return takeover.Addr(c.r.RemoteAddr) }

@@ -80,22 +80,9 @@ func (t *Timing) Lost() bool { return t.lost }
 
 // Account counts the request, which has ended. driving is as in package tally.
 func (t *Timing) Account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
-	if !t.Counted(s, driving, id, pattern) {
-		t.account(s, driving, id, pattern)
+	if t.Counted(s, driving, id, pattern) {
+		return
 	}
-}
-
-// Counted counts the request if it is not timed, for a caller that is about to send the
-// response, and reports whether it was. Otherwise Account follows.
-func (t *Timing) Counted(s *tally.Shard, driving bool, id tally.ID, pattern string) bool {
-	if t.weight != 0 || t.late {
-		return false
-	}
-	s.Answer(driving, id, pattern, nil, false)
-	return true
-}
-
-func (t *Timing) account(s *tally.Shard, driving bool, id tally.ID, pattern string) {
 	now := sys.Nanotime()
 	all := tally.Times{
 		Weight: t.weight, Total: time.Duration(max(now-t.Since, 1)),
@@ -113,10 +100,21 @@ func (t *Timing) account(s *tally.Shard, driving bool, id tally.ID, pattern stri
 	s.Answer(driving, id, pattern, &all, t.lost)
 }
 
+// Counted counts the request if it is not timed, for a caller that is about to send the
+// response, and reports whether it was. Otherwise Account follows.
+func (t *Timing) Counted(s *tally.Shard, driving bool, id tally.ID, pattern string) bool {
+	if t.weight != 0 || t.late {
+		return false
+	}
+	s.Answer(driving, id, pattern, nil, false)
+	return true
+}
+
 // Account counts the request of x when it has ended, unless accountEarly has. driving
 // is as in package tally.
 func (x *Exchange) Account(driving bool) {
-	x.Time.Account(x.c.Link.Tally(), driving, x.answer(), x.pattern())
+	id, pattern := x.kind()
+	x.Time.Account(x.c.Link.Tally(), driving, id, pattern)
 	if x.Refusal != NotRefused {
 		x.c.Report(x.Refusal, []byte(x.Req.Method+" "+x.Req.RequestURI+" "+x.Req.Proto))
 	}
@@ -127,22 +125,20 @@ func (x *Exchange) Account(driving bool) {
 func (x *Exchange) accountEarly() {
 	s := x.c.Link.Tally()
 	x.Time.Drop(s)
-	s.Answer(false, x.answer(), x.pattern(), nil, false)
+	id, pattern := x.kind()
+	s.Answer(false, id, pattern, nil, false)
 }
 
 // Unsent records that nothing of the response could be sent. It comes after the Message's
 // Finish.
 func (x *Exchange) Unsent() { x.Res.status = 0 }
 
-func (x *Exchange) answer() tally.ID {
-	return tally.AnswerOf(x.Proto, tally.ClassOf(int(x.Res.status)), x.Way)
-}
-
-func (x *Exchange) pattern() string {
-	if p := x.Req.Pattern; p != "" {
-		return p
+// kind is what x is counted as.
+func (x *Exchange) kind() (id tally.ID, pattern string) {
+	if pattern = x.Req.Pattern; pattern == "" {
+		pattern = x.route
 	}
-	return x.route
+	return tally.AnswerOf(x.Proto, tally.ClassOf(int(x.Res.status)), x.Way), pattern
 }
 
 // Unanswered counts a request that ends without a response and without a handler, or

@@ -59,10 +59,7 @@ func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 
 // Awaited reports whether the client may or may not send its body, because it
 // expects 100 (Continue) and the body has not been read.
-func (x *Exchange) Awaited() bool { return x.Expects() && !x.is(bodyDone) }
-
-// Expects reports whether the client expects 100 (Continue).
-func (x *Exchange) Expects() bool { return x.Body != nil && x.Body.awaits }
+func (x *Exchange) Awaited() bool { return x.Body != nil && x.Body.awaits && !x.is(bodyDone) }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {

@@ -16,9 +16,6 @@ import (
 // parent is done.
 type reqContext Exchange
 
-// asContext returns x as its request's context.
-func (x *Exchange) asContext() *reqContext { return (*reqContext)(x) }
-
 // cares is the state of a context whose end is awaited.
 type cares struct {
 	done  chan struct{} // nil until requested

@@ -24,7 +24,7 @@ func TestContextAllocs(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { x.Init(c, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if x.Req.Context() != x.asContext() {
+	if x.Req.Context() != (*reqContext)(x) {
 		t.Error("another context")
 	}
 }

@@ -50,7 +50,7 @@ type Exchange struct {
 	IsHEAD bool
 	// Refusal: the request is answered without the handler.
 	Refusal Refusal
-	// Shared: other requests have the connection too; see StreamWriter.
+	// Shared: other requests have the connection too; see streamWriter.
 	Shared bool
 	over   bool // the connection no longer belongs to this exchange; guarded by life
 
@@ -98,7 +98,7 @@ var blank http.Request
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
-	x.Req = *blank.WithContext(x.asContext()) // inlined: nothing is allocated
+	x.Req = *blank.WithContext((*reqContext)(x)) // inlined: nothing is allocated
 	x.Req.RemoteAddr = c.Link.Peer().RemoteAddr
 	if c.more != nil {
 		x.Req.TLS = c.more.tls
@@ -150,7 +150,7 @@ func (x *Exchange) Gone(byReset bool) {
 // gone notifies the handler that the client has disconnected.
 func (x *Exchange) gone() {
 	x.facts.Or(left)
-	x.asContext().cancel(context.Canceled)
+	(*reqContext)(x).cancel(context.Canceled)
 }
 
 // limitReads sets a read deadline of chert's own. restore restores the
@@ -160,9 +160,9 @@ func (x *Exchange) limitReads(until time.Time) (restore func()) {
 		if by := x.readDeadline(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
-		x.setReadDeadline(until)
+		x.peer().SetReadDeadline(until)
 	})
-	return func() { x.use(func() { x.setReadDeadline(x.readDeadline()) }) }
+	return func() { x.use(func() { x.peer().SetReadDeadline(x.readDeadline()) }) }
 }
 
 func (x *Exchange) readDeadline() time.Time {
@@ -185,7 +185,7 @@ func (x *Exchange) writeBy() time.Time {
 // does not have to read in order to watch.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peerGone() }) && gone {
+	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peer().WatchPeer() }) && gone {
 		x.gone()
 	}
 }
@@ -193,7 +193,7 @@ func (x *Exchange) watchPeer() {
 // AllRead records that the whole request has been read.
 func (x *Exchange) AllRead() {
 	x.facts.Or(bodyDone)
-	if x.asContext().isWatched() {
+	if (*reqContext)(x).isWatched() {
 		x.watchPeer()
 	}
 }
@@ -227,10 +227,10 @@ func (x *Exchange) Serve() conn.Next {
 		panic(http.ErrAbortHandler)
 	default:
 		if by := x.readDeadline(); !by.IsZero() {
-			x.setReadDeadline(by)
+			x.peer().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {
-			x.setWriteDeadline(time.Now().Add(d))
+			x.peer().SetWriteDeadline(time.Now().Add(d))
 		}
 		x.run()
 	}
@@ -241,7 +241,7 @@ func (x *Exchange) Serve() conn.Next {
 // finish completes the response after the handler has returned and returns how
 // the connection continues.
 func (x *Exchange) finish() conn.Next {
-	x.asContext().cancel(context.Canceled)
+	(*reqContext)(x).cancel(context.Canceled)
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
@@ -267,7 +267,7 @@ func (x *Exchange) finish() conn.Next {
 // abort ends the connection after a handler's panic. What was already flushed
 // or gathered is sent, so that the client sees the partial response.
 func (x *Exchange) abort() conn.Next {
-	x.asContext().cancel(context.Canceled)
+	(*reqContext)(x).cancel(context.Canceled)
 	if x.Body != nil {
 		x.Body.interrupt()
 	}

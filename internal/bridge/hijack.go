@@ -11,7 +11,7 @@ import (
 )
 
 // Hijack implements http.Hijacker.
-func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	var o Outcome
 	defer func() { // what follows is not the server's response
 		if o.Watched() {

@@ -3,9 +3,9 @@ package bridge
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/stats"
 )
@@ -36,13 +36,9 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 	})
 }
 
-// Hold implements takeover.Streamer.
-func (w *StreamWriter) Hold(begin func(answer func(p []byte)) takeover.Source) error {
-	return w.res().Hold(begin)
-}
-
 // held is a request that waits for its answer: the conn.Session meanwhile.
 type held struct {
+	link.Quiet
 	Ending
 	c       *Client
 	source  takeover.Source
@@ -73,12 +69,7 @@ func (h *held) Data(eof bool) conn.Next {
 	return conn.More
 }
 
-func (h *held) Serve() conn.Next      { return conn.More }
-func (h *held) Expired() conn.Next    { return conn.More }
-func (h *held) Writable() conn.Next   { return conn.More }
 func (h *held) Since(now int64) int64 { return now } // it is not idle
-func (h *held) Late(time.Duration)    {}
-func (h *held) PeerGone(reset bool)   {}
 
 func (h *held) Drain(int64) conn.Next {
 	if h.c.Ending() {

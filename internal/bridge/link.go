@@ -13,10 +13,7 @@ import (
 type Stream interface {
 	link.Link
 	Tail
-	// SetReadDeadline, SetWriteDeadline and WatchPeer are those of conn.Lent.
-	SetReadDeadline(t time.Time)
-	SetWriteDeadline(t time.Time)
-	WatchPeer() (gone bool)
+	peerSide
 	// Share, Do and Offer are those of conn.Link and its Out.
 	Share()
 	Do(u conn.UserCode) (ran, waited bool)
@@ -50,26 +47,17 @@ func (x *Exchange) tail() Tail {
 	return x.c.Link.Out()
 }
 
-func (x *Exchange) setReadDeadline(t time.Time) {
-	if x.Shared {
-		x.stream().SetReadDeadline(t)
-	} else {
-		x.c.Link.Lent().SetReadDeadline(t)
-	}
+// A peerSide is what an Exchange has of its peer while a handler runs: of a Stream, or of a connection as conn.Lent.
+type peerSide interface {
+	SetReadDeadline(t time.Time)
+	SetWriteDeadline(t time.Time)
+	WatchPeer() (gone bool)
 }
 
-func (x *Exchange) setWriteDeadline(t time.Time) {
+// peer returns that of x.
+func (x *Exchange) peer() peerSide {
 	if x.Shared {
-		x.stream().SetWriteDeadline(t)
-	} else {
-		x.c.Link.Lent().SetWriteDeadline(t)
+		return x.stream()
 	}
-}
-
-// peerGone watches for the peer's disconnection, and reports whether it is there.
-func (x *Exchange) peerGone() bool {
-	if x.Shared {
-		return x.stream().WatchPeer()
-	}
-	return x.c.Link.Lent().WatchPeer()
+	return x.c.Link.Lent()
 }

@@ -4,9 +4,9 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
@@ -34,11 +34,6 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 	})
 }
 
-// Outlive implements takeover.Streamer.
-func (w *StreamWriter) Outlive(begin func(s takeover.Stream, chunked bool) takeover.Source) error {
-	return w.res().Outlive(begin)
-}
-
 // Shed drops the fields of the request and of the response after a handler has returned
 // that has called Outlive: they may be larger than all else that the response keeps.
 func (x *Exchange) Shed() {
@@ -51,6 +46,7 @@ func (x *Exchange) Shed() {
 // lasting is a response that has outlived its handler, on a connection of its own: the
 // takeover.Stream of the Source, and the conn.Session of the Link.
 type lasting struct {
+	link.Quiet // it does not give way
 	Ending
 	c      *Client
 	source takeover.Source
@@ -59,11 +55,9 @@ type lasting struct {
 }
 
 var (
-	_ takeover.Streamer = (*Response)(nil)
-	_ takeover.Streamer = (*StreamWriter)(nil)
-	_ takeover.Stream   = (*lasting)(nil)
-	_ conn.Session      = (*lasting)(nil)
-	_ conn.Inspected    = (*lasting)(nil)
+	_ takeover.Stream = (*lasting)(nil)
+	_ conn.Session    = (*lasting)(nil)
+	_ conn.Inspected  = (*lasting)(nil)
 )
 
 func (l *lasting) count(begun bool) {
@@ -93,12 +87,6 @@ func (l *lasting) Data(eof bool) conn.Next {
 	}
 	return conn.More
 }
-
-func (l *lasting) Serve() conn.Next    { return conn.More }
-func (l *lasting) Expired() conn.Next  { return conn.More }
-func (l *lasting) Since(int64) int64   { return -1 } // it does not give way
-func (l *lasting) Late(time.Duration)  {}
-func (l *lasting) PeerGone(reset bool) {}
 
 func (l *lasting) Writable() conn.Next {
 	l.source.Writable()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -29,7 +30,10 @@ func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
 	}
 	// Unusual methods share a number, and would share their records.
 	x.learns = x.method != 0
-	x.quick = x.learns && x.table().Quick(x.method.String(), x.key(), m)
+	if x.learns {
+		t, method, key := x.record()
+		x.quick = t.Quick(method, key, m)
+	}
 	return x.quick
 }
 
@@ -41,19 +45,12 @@ func (x *Exchange) Note(route string) {
 // Quick is what Place has said.
 func (x *Exchange) Quick() bool { return x.quick }
 
-// table has the records of x, by key.
-func (x *Exchange) table() *place.Table {
+// record is where the records of x are.
+func (x *Exchange) record() (t *place.Table, method, key string) {
 	if x.route != "" {
-		return x.c.Routes
+		return x.c.Routes, x.method.String(), x.route
 	}
-	return x.c.Places
-}
-
-func (x *Exchange) key() string {
-	if x.route != "" {
-		return x.route
-	}
-	return x.target
+	return x.c.Places, x.method.String(), x.target
 }
 
 // run runs the handler.
@@ -76,9 +73,9 @@ func (x *Exchange) run() {
 // writer is what the handler writes to.
 func (x *Exchange) writer() http.ResponseWriter {
 	if x.Shared {
-		return (*StreamWriter)(&x.Res)
+		return streamWriter{&x.Res}
 	}
-	return &x.Res
+	return hijackable{&x.Res}
 }
 
 // Late records that the handler has held a loop for some time. It may continue for
@@ -87,7 +84,8 @@ func (x *Exchange) writer() http.ResponseWriter {
 func (x *Exchange) Late(held time.Duration) {
 	x.Time.Held(held)
 	if x.learns && held > place.Quick {
-		x.table().Overstayed(x.method.String(), x.key(), held)
+		records, method, key := x.record()
+		records.Overstayed(method, key, held)
 	}
 }
 
@@ -96,7 +94,8 @@ func (x *Exchange) Learn(waited bool) {
 	// Not if it waited for the peer, which must not be able to spoil a record;
 	// nor for 404 and 405, which any client can cause under any name.
 	if t := &x.Time; x.learns && t.took != 0 && !t.late && !x.Res.missing() && !waited {
-		x.table().Ran(x.method.String(), x.key(), time.Duration(t.took))
+		records, method, key := x.record()
+		records.Ran(method, key, time.Duration(t.took))
 	}
 }
 
@@ -105,6 +104,22 @@ func (cfg *Config) handler(r *http.Request) http.Handler {
 		return generalOptions
 	}
 	return cfg.UserHandler()
+}
+
+// PlaceDirect decides whether a request may go the direct way: on a loop, whether its handler may run there. A
+// direct handler promises to be quick, so it needs no proof until it has once been late.
+func (cfg *Config) PlaceDirect(onLoops bool, method string, target []byte) bool {
+	if !onLoops || cfg.Placement == Inline {
+		return true
+	}
+	return cfg.Placement != Pooled && (!cfg.DirectLate.Load() || !cfg.Places.Struck(method, view.String(target)))
+}
+
+// LateDirect records that a direct handler has held a loop for some time.
+func (cfg *Config) LateDirect(method string, target []byte, held time.Duration) {
+	if cfg.Placement == Adaptive && cfg.Places.Late(method, view.String(target), held) {
+		cfg.DirectLate.Store(true)
+	}
 }
 
 // UserHandler returns the server's current Handler.
@@ -122,7 +137,7 @@ var generalOptions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 		// Read a little, so that a well-meant body does not cost the connection.
 		const little = 4 << 10
 		n, _ := io.Copy(io.Discard, io.LimitReader(r.Body, little+1))
-		if w, ok := w.(*Response); ok && n > little {
+		if w, ok := w.(hijackable); ok && n > little {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.TooLarge()

@@ -288,12 +288,12 @@ func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
 	return w.control(func() {
 		w.x.seldom().readBy = &deadline
-		w.x.setReadDeadline(deadline)
+		w.x.peer().SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
 
 func (w *Response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func() { w.x.setWriteDeadline(deadline) },
+	return w.control(func() { w.x.peer().SetWriteDeadline(deadline) },
 		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 

@@ -150,10 +150,8 @@ const (
 )
 
 var (
-	_ takeover.Writer   = (*Response)(nil)
-	_ takeover.Budgeted = (*Response)(nil)
-	_ takeover.Link     = (*taken)(nil)
-	_ conn.Session      = (*taken)(nil)
+	_ takeover.Link = (*taken)(nil)
+	_ conn.Session  = (*taken)(nil)
 )
 
 // Speaks and Running implement conn.Inspected.
@@ -235,12 +233,7 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 }
 
 // Follow implements takeover.Link.
-func (t *taken) Follow(f func()) { t.tail().Follow(follower(f)) }
-
-type follower func()
-
-// Sent implements conn.Follower.
-func (f follower) Sent(int64) { f() }
+func (t *taken) Follow(f func()) { t.tail().Follow(conn.FollowerFunc(f)) }
 
 // Quick implements takeover.Link.
 func (t *taken) Quick(kind *string) bool {

@@ -18,6 +18,8 @@ import (
 type (
 	Session = link.Session
 	Next    = link.Next
+	Quiet   = link.Quiet
+	Posts   = link.Posts
 )
 
 // What a Session requests.
@@ -173,9 +175,10 @@ type Splicer interface {
 
 // What is sent, and who is notified of it; see package outbox.
 type (
-	Write    = outbox.Write
-	Holder   = outbox.Holder
-	Follower = outbox.Follower
+	Write        = outbox.Write
+	Holder       = outbox.Holder
+	Follower     = outbox.Follower
+	FollowerFunc = outbox.FollowerFunc
 )
 
 // How long a Write waits.

@@ -76,9 +76,7 @@ func (c *Conn) GiveWay() bool {
 		next = c.session.Expired()
 		c.loop.Tally.GivingWay = false
 	}
-	if c.in != nil {
-		c.Discard(len(c.in.B))
-	}
+	c.Discard(len(c.Buffered()))
 	if next == Linger {
 		next = Close
 	}
@@ -203,9 +201,7 @@ func (c *Conn) leave(hijacked bool) {
 }
 
 func (c *Conn) dropBuffers() {
-	if c.in != nil {
-		c.Discard(len(c.in.B))
-	}
+	c.Discard(len(c.Buffered()))
 	if q := c.queue.Load(); q != nil {
 		q.Drop()
 	}

@@ -125,24 +125,20 @@ func (l *layered) open(c *Conn, src []byte, scratch, first bool) (n int, err err
 	if err != nil {
 		l.eof = err
 	} else if rest := src[used:]; len(rest) > 0 {
-		l.raw = buf.Get(len(rest))
-		l.raw.B = append(l.raw.B, rest...)
+		l.raw = l.raw.Prepend(rest)
 		l.held = len(some) < len(src) && l.First(rest) > 0
 	}
 	if l.eof != nil || l.held {
 		c.setReadable() // the rest, or the end, is to be seen after the bytes
 	}
 	if l.Pending() {
-		c.sendPending()
+		c.queue.Load().Nudge(false) // alerts, say
 	}
 	if n > 0 {
 		err = nil // it is told by the next call
 	}
 	return n, err
 }
-
-// sendPending sends what the layer itself has for the peer, such as alerts.
-func (c *Conn) sendPending() { c.queue.Load().Nudge(false) }
 
 // lendSize is the room for a read where there is no driver's buffer to read into.
 const lendSize = 32 << 10
@@ -161,7 +157,7 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 		return n, err
 	}
 	var area []byte
-	scratch := !c.off && c.lease == 0
+	scratch := c.driving()
 	if scratch {
 		c.keep()
 		whole := c.loop.Scratch().Whole()
@@ -171,10 +167,7 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 		defer b.Release()
 		area = b.Whole()
 	}
-	have := 0
-	if l.raw != nil {
-		have = copy(area, l.raw.B)
-	}
+	have := copy(area, l.raw.Bytes())
 	m, e := c.read(area[have:])
 	switch {
 	case e != 0:
@@ -185,10 +178,7 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 		return 0, l.eof
 	}
 	c.noteRead(m, len(area)-have)
-	if l.raw != nil {
-		l.raw.Release()
-		l.raw = nil
-	}
+	l.raw = l.raw.Drop()
 	return l.open(c, area[:have+m], scratch, first)
 }
 
@@ -223,21 +213,15 @@ func (l *layered) push(c *Conn, p, q []byte) (n int, e sys.Errno) {
 				return n, 0
 			}
 			k := l.seal(p, q)
-			if len(l.sealed.B) == 0 { // otherwise user code would write for ever
-				l.sealed.Release()
-				l.sealed = nil
+			if l.sealed = l.sealed.Consume(0); l.sealed == nil { // otherwise user code would write for ever
 				return n, syscall.EPIPE
 			}
 			n += k
 			m := min(k, len(p))
 			p, q = p[m:], q[k-m:]
 		}
-		m, e := c.write(l.sealed.B, nil, false)
-		if l.sealed.B = l.sealed.B[m:]; len(l.sealed.B) == 0 {
-			l.sealed.Release()
-			l.sealed = nil
-		}
-		if e != 0 {
+		m, e := c.write(l.sealed.B, nil, false, false)
+		if l.sealed = l.sealed.Consume(m); e != 0 {
 			return n, e
 		}
 	}
@@ -283,30 +267,18 @@ func (l *layered) close(c *Conn, q *queue) (waits bool) {
 	}
 	l.closed = true
 	// No other goroutine pushes: the queue is closed and empty.
-	if l.sealed == nil {
-		l.sealed = buf.Get(512)
-	}
+	l.sealed = l.sealed.Room(512)
 	if l.sealed.B = l.Layer.Close(l.sealed.B); len(l.sealed.B) == 0 {
 		return false // an alert was sent instead
 	}
 	return q.Nudge(true)
 }
 
-func (l *layered) drop() {
-	for _, b := range []**buf.Buf{&l.raw, &l.sealed} {
-		if *b != nil {
-			(*b).Release()
-			*b = nil
-		}
-	}
-}
+func (l *layered) drop() { l.raw, l.sealed = l.raw.Drop(), l.sealed.Drop() }
 
 // conn is the layer over a hijacked socket.
 func (l *layered) conn(nc net.Conn) net.Conn {
-	var raw []byte
-	if l.raw != nil {
-		raw = append(raw, l.raw.B...)
-	}
+	raw := append([]byte(nil), l.raw.Bytes()...)
 	l.drop()
 	return l.Conn(nc, raw)
 }

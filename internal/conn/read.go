@@ -19,12 +19,7 @@ const readSize = 4 << 10
 var errWouldBlock = errors.New("conn: would block")
 
 // Buffered implements Link.
-func (c *Conn) Buffered() []byte {
-	if c.in == nil {
-		return nil
-	}
-	return c.in.B
-}
+func (c *Conn) Buffered() []byte { return c.in.Bytes() }
 
 // Discard implements Link.
 func (c *Conn) Discard(n int) {
@@ -54,11 +49,7 @@ func (c *Conn) keep() {
 // room ensures that in is a buffer of the connection's own with room for n bytes.
 func (c *Conn) room(n int) {
 	c.keep()
-	if c.in == nil {
-		c.in = buf.Get(n)
-	} else {
-		c.in = c.in.Grow(n)
-	}
+	c.in = c.in.Room(n)
 }
 
 // read is the only function that reads from the socket.
@@ -123,7 +114,7 @@ func (c *Conn) readError(e sys.Errno) error {
 // takeReadable clears readable before a read; an event after that sets it
 // again. It reports whether readable was set.
 func (c *Conn) takeReadable() bool {
-	if c.off || c.lease != 0 {
+	if !c.driving() {
 		return c.state.And(^readable)&readable != 0
 	}
 	r := c.ready
@@ -132,10 +123,10 @@ func (c *Conn) takeReadable() bool {
 }
 
 func (c *Conn) setReadable() {
-	if c.off || c.lease != 0 {
-		c.state.Or(readable)
-	} else {
+	if c.driving() {
 		c.ready |= poll.Readable
+	} else {
+		c.state.Or(readable)
 	}
 }
 
@@ -144,7 +135,7 @@ func (c *Conn) setReadable() {
 // poll.Poller).
 func (c *Conn) noteRead(n, size int) {
 	end := c.state.Load()&ended != 0
-	if !c.off && c.lease == 0 {
+	if c.driving() {
 		end = c.ready&(poll.PeerClosed|poll.Hangup) != 0
 	}
 	if n > 0 && (n == size || end) {
@@ -154,14 +145,8 @@ func (c *Conn) noteRead(n, size int) {
 
 // Unread implements Lent.
 func (c *Conn) Unread(p []byte) {
-	if len(p) == 0 {
-		return
-	}
-	rest := c.Buffered()
-	b := buf.Get(len(p) + len(rest))
-	b.B = append(append(b.B, p...), rest...)
-	c.Discard(len(rest))
-	c.in = b
+	c.keep()
+	c.in = c.in.Prepend(p)
 }
 
 // Fill implements Lent.

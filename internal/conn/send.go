@@ -37,7 +37,7 @@ func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 	if len(p)+len(q) == 0 {
 		return 0, nil
 	}
-	n, e := c.write(p, q, more)
+	n, e := c.write(p, q, more, false)
 	return n, c.sendError("write", e)
 }
 
@@ -62,29 +62,20 @@ func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
 // Wake implements outbox.Sink.
 func (s *carrier) Wake() { s.loop.Post(s.handle, queueStalled{}) }
 
-// write and writeAlone are the only functions that write bytes to the socket.
-func (c *Conn) write(p, q []byte, more bool) (int, sys.Errno) {
-	n, e := 0, sys.Errno(0)
+// write is the only function that writes bytes to the socket. driving: the caller drives the loop, and counting costs
+// no locked instruction.
+func (c *Conn) write(p, q []byte, more, driving bool) (n int, e sys.Errno) {
 	if more && len(q) == 0 {
 		n, e = c.loop.Poller().WriteMore(int(c.fd), p)
 	} else {
 		n, e = c.loop.Poller().Write2(int(c.fd), p, q)
 	}
-	c.sent(tally.Writes, n)
+	c.loop.Tally.Add(driving, tally.Writes, 1)
+	c.loop.Tally.Add(driving, tally.BytesWritten, uint64(n))
 	return n, e
 }
 
-// writeAlone is write for the owner of a link that is not shared and has no queue, who
-// may be driving the loop: an answer on the loop costs no locked instruction.
-func (c *Conn) writeAlone(p, q []byte) (int, sys.Errno) {
-	n, e := c.loop.Poller().Write2(int(c.fd), p, q)
-	t, driving := &c.loop.Tally, c.driving()
-	t.Add(driving, tally.Writes, 1)
-	t.Add(driving, tally.BytesWritten, uint64(n))
-	return n, e
-}
-
-// sent counts a system call that has sent n bytes. Any goroutine calls it.
+// sent counts another system call, which has sent n bytes. Any goroutine calls it.
 func (c *Conn) sent(id tally.ID, n int) {
 	c.loop.Tally.Add(false, id, 1)
 	c.loop.Tally.Add(false, tally.BytesWritten, uint64(n))
@@ -122,7 +113,7 @@ func (c *Conn) Send(w *Write) error {
 	sent := 0
 	if q == nil && w.Len == 0 && !cork && c.mayWrite() == nil {
 		// Usually the socket accepts everything.
-		n, e := c.writeAlone(w.A, w.B) // with a layer there is a queue
+		n, e := c.write(w.A, w.B, false, c.driving()) // with a layer there is a queue
 		if n == size || e != 0 && !sys.Again(e) {
 			outbox.Release(w.Holder) // which w may be a part of
 			if e != 0 {
@@ -173,7 +164,7 @@ func (c *Conn) sendSegment(q *queue, s *outbox.Segment, deadline int64, cork boo
 // enterDisk begins a lease for an operation that may wait for the disk, and
 // reports whether it did.
 func (c *Conn) enterDisk(disk bool) bool {
-	if disk = disk && !c.off && c.lease == 0; disk {
+	if disk = disk && c.driving(); disk {
 		c.enterLoop()
 	}
 	return disk
@@ -209,7 +200,7 @@ func (c *Conn) resume(q *queue) (err error) {
 // unready is called after the owner has sent: on the loop, ready's state of the
 // socket is older than the queue's stall.
 func (c *Conn) unready() {
-	if q := c.queue.Load(); q != nil && !c.off && c.lease == 0 && q.Stalled() {
+	if q := c.queue.Load(); q != nil && c.driving() && q.Stalled() {
 		c.ready &^= poll.Writable
 	}
 }

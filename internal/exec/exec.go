@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"log/slog"
 	"net/http"
 	"runtime"
 )
@@ -19,6 +20,18 @@ func (e End) Exited() bool { return e.exited }
 // Panic returns the value of a panic that is to be reported. ok is false if there was
 // none, and for http.ErrAbortHandler, which asks for silence.
 func (e End) Panic() (v any, ok bool) { return e.v, e.v != nil && e.v != http.ErrAbortHandler }
+
+// Log logs a panic that is to be reported, with args and its stack.
+func (e End) Log(logger *slog.Logger, msg string, args ...any) {
+	v, ok := e.Panic()
+	if !ok {
+		return
+	}
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.Error(msg, append(args, "panic", v, "stack", string(Stack()))...)
+}
 
 // Call calls f and reports whether it has returned. If it has not, ended is called on
 // the same goroutine, with the stack of the panic still in place. After a panic Call

@@ -116,6 +116,12 @@ type Follower interface {
 	Sent(lost int64)
 }
 
+// FollowerFunc is a function as a Follower that does not need to know what was lost.
+type FollowerFunc func()
+
+// Sent implements Follower.
+func (f FollowerFunc) Sent(int64) { f() }
+
 // Release releases h, which may be nil.
 func Release(h Holder) {
 	if h != nil {

@@ -121,14 +121,12 @@ func (c *Conn) isHijacked() bool {
 // end closes the connection as next requests.
 func (c *Conn) end(next conn.Next) {
 	c.mu.Lock()
-	c.over, c.posts = true, nil
+	c.posts.Close()
 	c.mu.Unlock()
 	if next == conn.Close && c.in != nil {
 		next = conn.Linger // the peer is likely to send more
 	}
-	if c.in != nil {
-		c.Discard(len(c.in.B))
-	}
+	c.in = c.in.Drop()
 	switch c.out.Close(true); next {
 	case conn.Detached:
 	case conn.Reset:

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/sys"
@@ -15,35 +14,13 @@ import (
 // This file implements conn.Link.
 
 // Buffered implements conn.Link.
-func (c *Conn) Buffered() []byte {
-	if c.in == nil {
-		return nil
-	}
-	return c.in.B
-}
+func (c *Conn) Buffered() []byte { return c.in.Bytes() }
 
 // Discard implements conn.Link.
-func (c *Conn) Discard(n int) {
-	if c.in == nil {
-		return
-	}
-	if c.in.B = c.in.B[n:]; len(c.in.B) == 0 {
-		c.in.Release()
-		c.in = nil
-	}
-}
+func (c *Conn) Discard(n int) { c.in = c.in.Consume(n) }
 
 // Unread implements conn.Lent.
-func (c *Conn) Unread(p []byte) {
-	if len(p) == 0 {
-		return
-	}
-	rest := c.Buffered()
-	b := buf.Get(len(p) + len(rest))
-	b.B = append(append(b.B, p...), rest...)
-	c.Discard(len(rest))
-	c.in = b
-}
+func (c *Conn) Unread(p []byte) { c.in = c.in.Prepend(p) }
 
 // Fill implements conn.Lent.
 func (c *Conn) Fill() error {

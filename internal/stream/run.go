@@ -78,8 +78,7 @@ func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
 func (c *Conn) Post(f func() conn.Next) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
-		c.posts = append(c.posts, f)
+	if c.posts.Add(f) {
 		c.rouse()
 	}
 }
@@ -110,10 +109,7 @@ func (c *Conn) watch() {
 	if n > 0 {
 		// A pipelined request. No other goroutine touches in while this watches:
 		// the owner calls stopWatch first.
-		if c.in == nil {
-			c.in = buf.Get(n)
-		}
-		c.in = c.in.Grow(n)
+		c.in = c.in.Room(n)
 		c.in.B = append(c.in.B, b.Whole()[:n]...)
 	} else if err != nil && !c.aborted {
 		c.peerErr = err

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -54,18 +55,17 @@ type Conn struct {
 
 	mu       sync.Mutex
 	cond     *sync.Cond
-	session  conn.Session       // set by Run; changed by the owner
-	posts    []func() conn.Next // to be called by Run
-	reading  bool               // Run reads, and can be woken by a deadline
-	over     bool               // Run has ended
-	idle     bool               // Run waits for the peer with nothing Buffered
-	waits    int64              // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
-	asks     bool               // Drain is to be called
-	since    int64              // its argument: of sys.Nanotime, 0 if there was none
-	lent     bool               // another protocol runs on it
-	serving  bool               // user code owns it
-	watching bool               // a goroutine reads to detect PeerGone
-	aborted  bool               // that read is being ended
+	session  conn.Session // set by Run; changed by the owner
+	posts    conn.Posts   // to be called by Run
+	reading  bool         // Run reads, and can be woken by a deadline
+	idle     bool         // Run waits for the peer with nothing Buffered
+	waits    int64        // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
+	asks     bool         // Drain is to be called
+	since    int64        // its argument: of sys.Nanotime, 0 if there was none
+	lent     bool         // another protocol runs on it
+	serving  bool         // user code owns it
+	watching bool         // a goroutine reads to detect PeerGone
+	aborted  bool         // that read is being ended
 	hijacked bool
 	killed   bool
 	version  uint16    // of TLS
@@ -136,7 +136,7 @@ var errPosted = errors.New("stream: posted")
 func (c *Conn) drive() conn.Next {
 	next := conn.More
 	for eof := false; ; {
-		next = c.deliver(next)
+		next = c.posts.Deliver(&c.mu, next)
 		switch {
 		case c.isKilled():
 			return conn.Close
@@ -200,26 +200,6 @@ func (c *Conn) pause() (next conn.Next, waited bool) {
 	return conn.Close, true
 }
 
-// deliver calls the posted functions, and returns what is to happen next.
-func (c *Conn) deliver(next conn.Next) conn.Next {
-	for next < conn.Close {
-		c.mu.Lock()
-		if len(c.posts) == 0 {
-			c.posts = nil
-			c.mu.Unlock()
-			break
-		}
-		f := c.posts[0]
-		c.posts[0] = nil
-		c.posts = c.posts[1:]
-		c.mu.Unlock()
-		if n := f(); n != conn.More {
-			next = n
-		}
-	}
-	return next
-}
-
 // askDrain calls the session's Drain for a connection that waits for its peer,
 // each time anew. If it is to Close, it is read from once more: a request that has
 // arrived is not lost.
@@ -237,7 +217,7 @@ func (c *Conn) askDrain() {
 // one that Drain has set to be called, or one of other code that has the net.Conn.
 func (c *Conn) expired() conn.Next {
 	c.mu.Lock()
-	other := c.asks || len(c.posts) > 0
+	other := c.asks || c.posts.Any()
 	c.mu.Unlock()
 	switch {
 	case other:
@@ -254,7 +234,7 @@ func (c *Conn) expired() conn.Next {
 func (c *Conn) await() error {
 	c.mu.Lock()
 	switch {
-	case len(c.posts) > 0:
+	case c.posts.Any():
 		c.mu.Unlock()
 		return errPosted
 	case c.peerErr != nil && !c.eof:
@@ -320,24 +300,14 @@ func (c *Conn) rouse() {
 
 // readMore appends the result of one read to in.
 func (c *Conn) readMore(read func([]byte) (int, error)) error {
-	b := c.in
-	if b == nil {
-		b = buf.Get(readSize)
-	}
-	b = b.Grow(readSize)
-	have := len(b.B)
-	end := cap(b.B)
+	most := math.MaxInt32
 	if c.first > 0 {
-		end = min(end, have+c.first)
+		most = c.first
 	}
-	n, err := read(b.B[have:end])
-	b.B = b.B[:have+n]
-	c.first = max(c.first-n, 0)
-	c.in = b
-	c.Discard(0)
-	if n > 0 {
-		return nil
-	}
+	had := len(c.Buffered())
+	in, err := c.in.ReadMore(readSize, most, read)
+	c.in = in
+	c.first = max(c.first-len(in.Bytes())+had, 0)
 	return err
 }
 

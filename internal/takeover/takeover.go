@@ -114,3 +114,12 @@ func find[T any](w http.ResponseWriter) (none T) {
 		w = u.Unwrap()
 	}
 }
+
+// Addr is the address of a client as http.Request.RemoteAddr has it.
+type Addr string
+
+// Network implements net.Addr.
+func (a Addr) Network() string { return "tcp" }
+
+// String implements net.Addr.
+func (a Addr) String() string { return string(a) }

@@ -18,6 +18,7 @@ import (
 // switches to Upper, whose Data is called on the loop, without an end of the stream, also if the
 // handshake has failed.
 type Connect struct {
+	conn.Quiet
 	Link conn.Link
 	// TLS must have a ServerName. Its functions run on the goroutine, but for those of a
 	// ClientSessionCache, which run on the loop when a server of TLS 1.3 sends a ticket.
@@ -82,12 +83,5 @@ func (h *Connect) fill() error {
 // Closed implements conn.Session.
 func (h *Connect) Closed(hijacked bool) { h.Upper.Closed(hijacked) }
 
-// The rest of conn.Session is not called while a goroutine has the connection, or changes nothing.
-
-func (h *Connect) Data(bool) conn.Next   { return conn.More }
-func (h *Connect) Writable() conn.Next   { return conn.More }
-func (h *Connect) Expired() conn.Next    { return conn.More }
-func (h *Connect) Drain(int64) conn.Next { return conn.More }
-func (h *Connect) Since(int64) int64     { return -1 }
-func (h *Connect) Late(time.Duration)    {}
-func (h *Connect) PeerGone(bool)         {}
+// Data implements conn.Session. It is not called: a goroutine has the connection.
+func (h *Connect) Data(bool) conn.Next { return conn.More }

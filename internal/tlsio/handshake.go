@@ -60,6 +60,7 @@ var (
 
 // Handshake is the session of a connection until TLS is negotiated.
 type Handshake struct {
+	conn.Quiet
 	cfg      *Config
 	link     conn.Link
 	upper    Upper
@@ -311,12 +312,6 @@ func (h *Handshake) Closed(hijacked bool) {
 	h.cfg.Bound.leave(h)
 	h.upper.Closed(hijacked)
 }
-
-// Writable, Late and PeerGone implement conn.Session; a handshake does not need
-// them.
-func (h *Handshake) Writable() conn.Next { return conn.More }
-func (h *Handshake) Late(time.Duration)  {}
-func (h *Handshake) PeerGone(bool)       {}
 
 // New reports, as that of HTTP/1 does, that there has been no request.
 func (h *Handshake) New() bool { return true }

@@ -96,22 +96,12 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
 		Local: s, Forwards: s.is(onLoops) && s.Link.OnLoop(),
 	}
-	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.placeDirect(req.Method, target) {
+	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.PlaceDirect(s.is(onLoops), req.Method, target) {
 		return false
 	}
 	r.handler = dh
 	r.x.Reset(req)
 	return true
-}
-
-// placeDirect decides whether a request may go the direct way: on a loop, whether
-// its handler may run there. A direct handler promises to be quick, so it needs
-// no proof until it has once been late.
-func (s *Session) placeDirect(method string, target []byte) bool {
-	if !s.is(onLoops) || s.Placement == bridge.Inline {
-		return true
-	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
 }
 
 // late records that the handler has held a loop for too long.
@@ -122,9 +112,7 @@ func (r *request) late(s *Session, held time.Duration) {
 		one.Protocol, one.Way, one.Stage = "HTTP/1.1", stats.Direct, "handler"
 		s.Strayed(s, one, r.time.Since)
 	}
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
-		s.DirectLate.Store(true)
-	}
+	s.LateDirect(r.x.Method(), r.x.Target(), held)
 }
 
 func (r *request) has(id http1.FieldID) bool {
@@ -138,21 +126,15 @@ func (r *request) has(id http1.FieldID) bool {
 
 // Get implements wire.Fields.
 func (r *request) Get(name string) []byte {
-	id := http1.LookupField(view.Bytes(name))
-	for i := range r.head.Fields {
-		f := &r.head.Fields[i]
-		if f.ID != id || id == http1.FieldHost {
-			continue
-		}
-		if id != http1.FieldUnknown || http1.FoldEqual(f.Name.Bytes(r.raw), name) {
-			return f.Value.Bytes(r.raw)
-		}
-	}
-	return nil
+	value, _ := r.find(name, 1)
+	return value
 }
 
 // First implements wire.Fields.
-func (r *request) First(name string) (value []byte, n int) {
+func (r *request) First(name string) (value []byte, n int) { return r.find(name, len(r.head.Fields)) }
+
+// find returns the first value of a field, and how many there are, up to most.
+func (r *request) find(name string, most int) (value []byte, n int) {
 	id := http1.LookupField(view.Bytes(name))
 	for i := range r.head.Fields {
 		f := &r.head.Fields[i]
@@ -163,7 +145,9 @@ func (r *request) First(name string) (value []byte, n int) {
 		if n == 0 {
 			value = f.Value.Bytes(r.raw)
 		}
-		n++
+		if n++; n == most {
+			break
+		}
 	}
 	return value, n
 }

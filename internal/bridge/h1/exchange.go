@@ -41,7 +41,13 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 	r := &x.Req
 	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])
 	r.RequestURI = str[h.Target.Start:h.Target.End]
-	r.Proto, r.ProtoMajor, r.ProtoMinor = protoOf(str, h), 1, int(h.Minor)
+	x.Proto, r.Proto, r.ProtoMajor, r.ProtoMinor = tally.HTTP11, "HTTP/1.1", 1, int(h.Minor)
+	switch {
+	case h.Minor == 0:
+		x.Proto, r.Proto = tally.HTTP10, "HTTP/1.0"
+	case h.Minor > 1: // one space follows the target, eight bytes are the version
+		r.Proto = str[h.Target.End+1 : h.Target.End+9]
+	}
 	r.URL = &x.URL
 	if err := parseTarget(r, h.Form); err != nil {
 		return nil, err
@@ -51,7 +57,6 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.Host = str[h.Host.Start:h.Host.End]
 	}
 	r.Close = !h.KeepAlive
-	x.Proto = protoNumber(h)
 	x.minor, x.keepAlive = h.Minor, h.KeepAlive
 	if h.ExpectOther {
 		x.Refusal = bridge.ForExpectation
@@ -71,14 +76,6 @@ func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) 
 		r.ContentLength, r.Close = -1, true
 	}
 	return x, nil
-}
-
-// protoNumber is the version for counters. HTTP/1.2 and later are HTTP/1.1.
-func protoNumber(h *http1.Request) tally.Proto {
-	if h.Minor == 0 {
-		return tally.HTTP10
-	}
-	return tally.HTTP11
 }
 
 // buildHeader fills r.Header: all fields except those that net/http moves
@@ -141,14 +138,3 @@ func parseTarget(r *http.Request, form http1.Form) error {
 }
 
 var errTarget = &http1.Error{Status: http.StatusBadRequest, Reason: "the request target is not a URL"}
-
-func protoOf(s string, h *http1.Request) string {
-	switch h.Minor {
-	case 1:
-		return "HTTP/1.1"
-	case 0:
-		return "HTTP/1.0"
-	}
-	// One space follows the target, eight bytes are the version.
-	return s[h.Target.End+1 : h.Target.End+9]
-}

@@ -153,9 +153,11 @@ func (w *writing) takeBack() {
 func (x *exchange) Complete(p []byte) error {
 	w := x.writing
 	h := &w.head
-	add := extra{length: -1, date: !h.hasDate, altSvc: x.s.AltSvc.Line()}
-	if add.date {
-		add.now = x.now()
+	add := extra{length: -1, altSvc: x.s.AltSvc.Line()}
+	if add.date = !h.hasDate; add.date && x.InTurn && x.s.Link.OnLoop() {
+		add.now = x.Time.HeadAt() // the loop's time: the handler still has the lease
+	} else if add.date {
+		add.now = sys.Nanotime()
 	}
 	keepAlives := x.s.KeepAlives()
 	// A handler that has returned without a length and without trailers has
@@ -184,14 +186,6 @@ func (x *exchange) Complete(p []byte) error {
 		return x.Flush()
 	}
 	return nil
-}
-
-// now returns the time for the Date field: the loop's, if the handler still has the lease.
-func (x *exchange) now() int64 {
-	if x.InTurn && x.s.Link.OnLoop() {
-		return x.Time.HeadAt()
-	}
-	return sys.Nanotime()
 }
 
 func (x *exchange) decideKeepAlive(add *extra, keepAlives bool) {

@@ -12,7 +12,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -64,7 +63,7 @@ func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
 		return false
 	}
 	req, dh, ok := section.Direct(&s.Client, &r.fields, t, 2)
-	if !ok || !s.placeDirect(req.Method, t.Path) {
+	if !ok || !s.PlaceDirect(s.loops, req.Method, t.Path) {
 		return false
 	}
 	req.Forwards = s.forwards()
@@ -76,20 +75,10 @@ func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
 	return true
 }
 
-// placeDirect decides whether a request may go the direct way; see h1.
-func (s *Session) placeDirect(method string, target []byte) bool {
-	if !s.loops || s.Placement == bridge.Inline {
-		return true
-	}
-	return s.Placement != bridge.Pooled && (!s.DirectLate.Load() || !s.Places.Struck(method, view.String(target)))
-}
-
 // late notes that the handler has held a loop for too long.
 func (r *request) late(s *Session, held time.Duration) {
 	r.st.Time.Held(held)
-	if s.Placement == bridge.Adaptive && s.Places.Late(r.x.Method(), view.String(r.x.Target()), held) {
-		s.DirectLate.Store(true)
-	}
+	s.LateDirect(r.x.Method(), r.x.Target(), held)
 }
 
 // beginDirect runs the handler here. It reports whether the loop is still the

@@ -65,14 +65,6 @@ func (s *Session) beginDrainLocked() {
 	s.pingLocked(pingDrain)
 }
 
-// drainAnswered is called with the answer to a PING.
-func (s *Session) drainAnswered(p []byte) {
-	var b [8]byte
-	if s.drain.on && string(p) == string(pingData(&b, pingDrain)) {
-		s.endDrain()
-	}
-}
-
 // endDrain sends the second GOAWAY: streams that come after it are refused.
 func (s *Session) endDrain() {
 	if s.drain.last {

@@ -43,10 +43,7 @@ func (s *Session) Closed(hijacked bool) {
 	s.abort(errClosed)
 	s.mu.Lock()
 	s.gone = true
-	if s.out != nil {
-		s.out.Release()
-		s.out = nil
-	}
+	s.out = s.out.Drop()
 	s.closeAllLocked()
 	for st := range s.streams.all() { // those with a Run, whose Done will not be called
 		st.dropRestLocked()
@@ -212,7 +209,7 @@ func (st *stream) closeLocked(err error) {
 	}
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
-	s.unpendLocked(st)
+	s.pending = without(s.pending, st)
 	st.dropBodyLocked()
 	st.tunnel.dropMarksLocked()
 	st.wakeLocked()
@@ -256,9 +253,9 @@ func (st *stream) retireLocked() {
 	s := st.s
 	switch {
 	case st.state == stateDeferred: // which only the owner closes
-		s.undefer(st)
+		s.deferred = without(s.deferred, st)
 	case st.lingerBy != 0:
-		s.unlingerLocked(st)
+		s.lingering = without(s.lingering, st)
 	}
 	st.become(stateClosed)
 	s.streams.remove(st)

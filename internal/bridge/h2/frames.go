@@ -98,8 +98,14 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 func (s *Session) onPing(h http2.Header, p []byte) {
 	if h.Has(http2.FlagAck) {
 		s.pinged = 0
-		s.drainAnswered(p)
-		s.sampled(p)
+		switch binary.BigEndian.Uint64(p) {
+		case pingDrain:
+			if s.drain.on {
+				s.endDrain()
+			}
+		case pingWindow:
+			s.sampled()
+		}
 		return
 	}
 	s.mu.Lock()
@@ -220,7 +226,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	st.wakeLocked()
 	if end && st.state == stateDeferred {
-		s.undefer(st)
+		s.deferred = without(s.deferred, st)
 		return st, nil
 	}
 	return nil, nil
@@ -307,10 +313,4 @@ func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, err
 		return nil, err
 	}
 	return s.onRequest(h, r)
-}
-
-// pingData writes the data of one of our PINGs to b.
-func pingData(b *[8]byte, n uint64) []byte {
-	binary.BigEndian.PutUint64(b[:], n)
-	return b[:]
 }

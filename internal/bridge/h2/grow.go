@@ -32,13 +32,12 @@ func (s *Session) sampleLocked(n uint32) {
 	s.pingLocked(pingWindow)
 }
 
-// sampled is called with the answer to a PING.
-func (s *Session) sampled(p []byte) {
+// sampled is called with the answer to pingWindow.
+func (s *Session) sampled() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := &s.growth
-	var b [8]byte
-	if g.began == 0 || string(p) != string(pingData(&b, pingWindow)) {
+	if g.began == 0 {
 		return
 	}
 	read, rate := g.read, float64(g.read)/float64(max(sys.Nanotime()-g.began, 1))

@@ -123,9 +123,6 @@ var errAborted = errors.New("http2: the server has reset the stream")
 
 // stopLasting calls the sources because the server shuts down.
 func (s *Session) stopLasting() {
-	if !s.Ending() {
-		return
-	}
 	var all []*lasting
 	s.mu.Lock()
 	for st := range s.streams.all() {

@@ -1,8 +1,6 @@
 package h2
 
 import (
-	"slices"
-
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 )
@@ -27,12 +25,6 @@ func (s *Session) lingeredLocked(st *stream) {
 	st.remoteClosed = true
 	s.resets.Refund(1)
 	st.closeLocked(nil)
-}
-
-// unlingerLocked takes st out of lingering.
-func (s *Session) unlingerLocked(st *stream) {
-	i := slices.Index(s.lingering, st)
-	s.lingering = slices.Delete(s.lingering, i, i+1)
 }
 
 // busyLocked reports whether there are streams besides those that linger.

@@ -112,24 +112,13 @@ func (l link) Share() {
 }
 
 // Buffered implements bridge.Stream.
-func (l link) Buffered() []byte {
-	if in := l.st.tunnel.in; in != nil {
-		return in.B
-	}
-	return nil
-}
+func (l link) Buffered() []byte { return l.st.tunnel.in.Bytes() }
 
 // Discard implements bridge.Stream.
 func (l link) Discard(n int) {
 	t := l.st.tunnel
-	if t.in == nil {
-		return
-	}
 	t.used += uint32(n)
-	if t.in.B = t.in.B[n:]; len(t.in.B) == 0 {
-		t.in.Release()
-		t.in = nil
-	}
+	t.in = t.in.Consume(n)
 }
 
 // Offer implements bridge.Stream.

@@ -258,7 +258,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	st.remoteClosed = true
 	st.wakeLocked()
 	if st.state == stateDeferred {
-		s.undefer(st)
+		s.deferred = without(s.deferred, st)
 		return st, nil
 	}
 	return nil, nil

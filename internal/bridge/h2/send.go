@@ -3,7 +3,6 @@ package h2
 import (
 	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -93,13 +92,10 @@ func (st *stream) sendableLocked() error {
 // not wait for the client.
 func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
 	s := st.s
-	trailers := 0
-	if tail != nil {
-		trailers = len(tail.B)
-	}
+	trailers := len(tail.Bytes())
 	defer func() {
-		if err != nil && tail != nil {
-			tail.Release()
+		if err != nil {
+			tail.Drop()
 		}
 	}()
 	out := false // END_STREAM is
@@ -296,8 +292,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		s.mu.Lock()
 	}
 	if toSend {
-		i := slices.Index(s.wanting, st)
-		s.wanting = slices.Delete(s.wanting, i, i+1)
+		s.wanting = without(s.wanting, st)
 	}
 	return nil
 }
@@ -417,7 +412,7 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 	if st.tail != nil {
 		s.putBlockLocked(st, st.tail.B, true)
 	}
-	s.unpendLocked(st)
+	s.pending = without(s.pending, st)
 	st.dropRestLocked()
 	if !end {
 		st.lasting.settledLocked()
@@ -434,12 +429,8 @@ func (st *stream) dropRestLocked() {
 	if len(st.rest) > 0 {
 		st.Lost(len(st.rest))
 	}
-	if st.restBuf != nil {
-		st.restBuf.Release()
-	}
-	if st.tail != nil {
-		st.tail.Release()
-	}
+	st.restBuf.Drop()
+	st.tail.Drop()
 	if f := st.release; f != nil {
 		st.release = nil
 		st.s.freed = append(st.s.freed, f)

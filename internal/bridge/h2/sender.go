@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -212,8 +213,9 @@ func (w *sender) rstLocked(id uint32, code http2.ErrCode) {
 // pingLocked appends a PING frame with one of our data.
 func (w *sender) pingLocked(data uint64) {
 	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], data)
 	w.roomLocked(http2.HeaderLen + len(b))
-	w.out.B = http2.AppendPing(w.out.B, false, pingData(&b, data))
+	w.out.B = http2.AppendPing(w.out.B, false, b[:])
 }
 
 // openWindowLocked appends a WINDOW_UPDATE frame, of a stream or, for 0, of the connection.
@@ -229,11 +231,12 @@ func (w *sender) pendLocked(st *stream) {
 	w.pending = append(w.pending, st)
 }
 
-// unpendLocked takes st out of pending.
-func (w *sender) unpendLocked(st *stream) {
-	if i := slices.Index(w.pending, st); i >= 0 {
-		w.pending = slices.Delete(w.pending, i, i+1)
+// without takes st out of all, in place, if it is there.
+func without(all []*stream, st *stream) []*stream {
+	if i := slices.Index(all, st); i >= 0 {
+		return slices.Delete(all, i, i+1)
 	}
+	return all
 }
 
 // wakeAllLocked wakes every goroutine that waits: nothing more will be sent.

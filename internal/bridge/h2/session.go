@@ -3,7 +3,6 @@ package h2
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -152,12 +151,6 @@ func (s *Session) afterData() (kept bool) {
 	clear(s.deferred)
 	s.deferred = s.deferred[:0]
 	return s.feedAll()
-}
-
-// undefer takes st, which is about to begin or has been closed, out of deferred.
-func (s *Session) undefer(st *stream) {
-	i := slices.Index(s.deferred, st)
-	s.deferred = slices.Delete(s.deferred, i, i+1)
 }
 
 // settle sends what is ready, and says what comes next. It is the owner's, outside of

@@ -111,12 +111,8 @@ func (t *tunnel) dropMarksLocked() {
 
 // dropInputLocked gives up what was received. mu is held, and there is no Run.
 func (t *tunnel) dropInputLocked() {
-	n := t.used
-	if t.used = 0; t.in != nil {
-		n += uint32(len(t.in.B))
-		t.in.Release()
-		t.in = nil
-	}
+	n := t.used + uint32(len(t.in.Bytes()))
+	t.used, t.in = 0, t.in.Drop()
 	t.st.s.refundLocked(nil, n)
 }
 

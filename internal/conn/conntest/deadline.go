@@ -2,6 +2,7 @@ package conntest
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -250,73 +251,52 @@ func testWriteDeadlines(x *suite) {
 
 // testStalls: Limits bound every wait for a silent peer, however it was begun.
 func testStalls(x *suite) {
-	stall := conn.Limits{ReadStall: int64(moment), WriteStall: int64(moment)}
-	for _, tt := range []struct {
-		name  string
-		line  func(s *script, h *holder) conn.Next
-		holds bool
-	}{
-		{"read", func(s *script, _ *holder) conn.Next {
-			return s.user(func() conn.Next { timeout(x, "read", s.Lent().Fill()); return conn.Close })
-		}, false},
-		{"read, pooled", func(s *script, _ *holder) conn.Next {
-			return s.pool(func() conn.Next {
-				_, err := s.Lent().Read(make([]byte, 10))
-				timeout(x, "read", err)
-				return conn.Close
-			})
-		}, false},
-		{"write", func(s *script, _ *holder) conn.Next {
-			return s.user(func() conn.Next { timeout(x, "write", s.Write(pattern(), nil)); return conn.Reset })
-		}, false},
-		{"write, pooled", func(s *script, _ *holder) conn.Next {
-			return s.pool(func() conn.Next { timeout(x, "write", s.Write(pattern(), nil)); return conn.Close })
-		}, false},
-		{"send", func(s *script, h *holder) conn.Next {
-			if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil {
-				return conn.Reset
-			}
-			return conn.More
-		}, true},
-		{"send and close", func(s *script, h *holder) conn.Next {
-			s.Send(&conn.Write{A: pattern(), Holder: h})
-			return conn.Close
-		}, true},
-		{"send and linger", func(s *script, h *holder) conn.Next {
-			s.Send(&conn.Write{A: pattern(), Holder: h})
-			return conn.Linger
-		}, true},
-		{"send, shared", func(s *script, h *holder) conn.Next {
+	type stall struct {
+		name string
+		line func(s *script, h *holder) conn.Next
+	}
+	var all []stall
+	for _, pooled := range []bool{false, true} {
+		user := func(name string, f func(s *script) error, then conn.Next) {
+			full := fmt.Sprintf("%s, pooled: %v", name, pooled)
+			all = append(all, stall{full, func(s *script, h *holder) conn.Next {
+				h.Release()
+				return s.either(pooled, func() conn.Next { timeout(x, name, f(s)); return then })
+			}})
+		}
+		user("fill", func(s *script) error { return s.Lent().Fill() }, conn.Close)
+		user("read", func(s *script) error { _, err := s.Lent().Read(make([]byte, 10)); return err }, conn.Close)
+		user("write", func(s *script) error { return s.Write(pattern(), nil) }, conn.Reset)
+		user("write and close", func(s *script) error { return s.Write(pattern(), nil) }, conn.Close)
+	}
+	for _, then := range []conn.Next{conn.More, conn.Close, conn.Linger} {
+		for _, shared := range []bool{false, true} {
+			name := fmt.Sprintf("send, %d, shared: %v", then, shared)
+			all = append(all, stall{name, func(s *script, h *holder) conn.Next {
+				if shared {
+					s.Share()
+				}
+				if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil && then == conn.More {
+					return conn.Reset // a link that waits in Send
+				}
+				return then
+			}})
+		}
+		all = append(all, stall{fmt.Sprintf("queue, %d", then), func(s *script, h *holder) conn.Next {
+			h.Release()
 			s.Share()
-			if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil {
-				return conn.Reset
-			}
+			s.start(func() { s.queue(pattern()) }, func() conn.Next { return then })
 			return conn.More
-		}, true},
-		{"send and close, shared", func(s *script, h *holder) conn.Next {
-			s.Share()
-			s.Send(&conn.Write{A: pattern(), Holder: h})
-			return conn.Close
-		}, true},
-		{"queue", func(s *script, _ *holder) conn.Next {
-			s.Share()
-			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.More })
-			return conn.More
-		}, false},
-		{"queue and close", func(s *script, _ *holder) conn.Next {
-			s.Share()
-			s.start(func() { s.queue(pattern()) }, func() conn.Next { return conn.Close })
-			return conn.More
-		}, false},
-	} {
+		}})
+	}
+	for _, tt := range all {
 		h := &holder{t: x.T}
 		s := &script{onWritable: ignore}
 		s.line = func(s *script, _ string) conn.Next { return tt.line(s, h) }
-		c := x.open(Options{Small: true, Limits: stall}, s)
+		stall := int64(moment)
+		c := x.open(Options{Small: true, Limits: conn.Limits{ReadStall: stall, WriteStall: stall}}, s)
 		c.Send("go\n")
 		servertest.Await(x.T, s.closed, "Closed, after "+tt.name)
-		if tt.holds {
-			h.gone()
-		}
+		h.gone()
 	}
 }

@@ -45,7 +45,7 @@ func testOffer(x *suite) {
 			}
 			taken <- r
 			room := make(chan bool, 1)
-			s.Out().Follow(follower(func() { room <- true }))
+			s.Out().Follow(conn.FollowerFunc(func() { room <- true }))
 			<-room
 			if much, err := s.Out().Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
 				x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
@@ -147,8 +147,3 @@ func testOfferAgain(x *suite) {
 		x.Errorf("Writable was called %d times", n)
 	}
 }
-
-// follower calls a function once.
-type follower func()
-
-func (f follower) Sent(int64) { f() }
