@@ -90,35 +90,6 @@ func TestKubernetes(t *testing.T) {
 	checkConfig(t, config)
 }
 
-// TestCompose checks the configuration of compose.yaml.
-func TestCompose(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("deploy/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var compose struct {
-		Services map[string]struct {
-			Command     any
-			Environment map[string]string
-			Volumes     []string
-		}
-	}
-	if err := yaml.Unmarshal(text, &compose); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"one", "two"} {
-		if s := compose.Services[name]; s.Environment["CHERT_REDIS"] != "redis://redis:6379/0" || len(s.Volumes) != 2 {
-			t.Errorf("%s: %+v", name, s)
-		}
-	}
-	config, err := os.ReadFile("deploy/chert.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkConfig(t, string(config))
-}
-
 // checkConfig runs chert check, with a folder of this machine.
 func checkConfig(t *testing.T, config string) {
 	t.Helper()
