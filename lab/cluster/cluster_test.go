@@ -29,6 +29,23 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// TestCompare has three sides deliver, for a moment.
+func TestCompare(t *testing.T) {
+	need(t)
+	program := filepath.Join(t.TempDir(), "cluster")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), program, "-rounds", "2", "-quiet", "1s", "-clients", "90", "-topics", "10", "-rate",
+		"50", "-also", program).CombinedOutput()
+	for _, want := range []string{"| memory | ", "| redis | ", "| redis by cluster | ", "redis to memory, delivering: median ",
+		"redis by cluster to memory, delivering and publishing: median "} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%v: %s, want %q", err, out, want)
+		}
+	}
+}
+
 func need(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {

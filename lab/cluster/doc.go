@@ -6,6 +6,10 @@
 //
 //	go run ./cluster -time 10m -clients 30000 -topics 1000
 //	go run ./cluster -time 10m -clients 6000 -topics 200 -rate 100 -store nats
+//	go run ./cluster -rounds 14 -quiet 3s
+//
+// The last compares only, with all instances and clients there at once and in short turns, for machines
+// that have other work.
 //
 // It runs redis-server as a primary, a replica and a sentinel, and itself as a cluster of three
 // servers of NATS, as the instances and as the clients.
@@ -17,4 +21,5 @@ package main
 //	chaos.go     what fails, and what is asked of a store
 //	redis.go     the servers of Redis
 //	nats.go      those of NATS
+//	compare.go   what a delivery costs, in turns
 //	verify.go    what the clients have got

@@ -53,6 +53,7 @@ type plan struct {
 	self                  string
 	failed, acked         atomic.Int64
 	everywhere            bool // each event is published on each instance
+	nobody                int  // added to the numbers of topics, to publish where no client is
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {
@@ -66,6 +67,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	f.IntVar(&p.rate, "rate", 200, "how many events a second")
 	f.IntVar(&p.instances, "instances", 3, "how many instances")
 	f.IntVar(&p.perProcess, "per-process", 10000, "how many clients a process has at most")
+	rounds := f.Int("rounds", 0, "compare with memory in so many turns of -quiet each, and let nothing fail")
+	also := f.String("also", "", "with -rounds: another build of this command, to compare with too")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -78,6 +81,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	defer os.RemoveAll(p.dir)
 	fmt.Fprintf(out, "%d clients, %d topics, %d events/s, %d instances\n\n", p.clients, p.topics, p.rate, p.instances)
+	if *rounds > 0 {
+		return p.compare(*rounds, *also)
+	}
 	fmt.Fprintln(out, "| | events/s | deliveries | CPU to publish | CPU of an instance for a delivery, besides | "+
 		"the store's CPU | p50 | p99 | commands that read, for an event |")
 	fmt.Fprintln(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -92,8 +98,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 // memory is as many instances, clients and deliveries with topics in memory. Each event is published
 // on each instance, with an ID that is the same on all.
 func (p *plan) memory() error {
-	own := &plan{ctx: p.ctx, log: p.log, out: p.out, dir: p.dir, self: p.self, topics: p.topics, clients: p.clients,
-		rate: p.rate, instances: p.instances, perProcess: p.perProcess, quiet: p.quiet, everywhere: true}
+	own := p.inMemory()
 	servers, err := own.startServers("")
 	if err != nil {
 		return err
@@ -111,6 +116,19 @@ func (p *plan) memory() error {
 	}
 	all.row(p.out, fmt.Sprint(p.instances, " instances, topics in memory"), c)
 	return nil
+}
+
+// inMemory is the plan of instances with topics in memory.
+func (p *plan) inMemory() *plan {
+	own := p.copy()
+	own.everywhere = true
+	return own
+}
+
+// copy is the same plan for other instances.
+func (p *plan) copy() *plan {
+	return &plan{ctx: p.ctx, log: p.log, out: p.out, dir: p.dir, self: p.self, topics: p.topics, clients: p.clients,
+		rate: p.rate, instances: p.instances, perProcess: p.perProcess, quiet: p.quiet, store: p.store}
 }
 
 // cost is what the instances and the store have used while nothing failed.
@@ -241,7 +259,7 @@ func (p *plan) publishUntil(done <-chan struct{}) {
 					return
 				case <-tick.C:
 				}
-				topic, first, n := rand.N(p.topics), rand.N(len(p.addrs)), 1
+				topic, first, n := p.nobody+rand.N(p.topics), rand.N(len(p.addrs)), 1
 				if p.everywhere {
 					n = len(p.addrs)
 				}
