@@ -18,8 +18,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// TestComposeRuns runs the services of compose.yaml with the image's files, their own commands, environment, volumes and
-// health checks, without Docker: what differs is that they share the network, so that names and ports are others.
+// TestComposeRuns runs the services of compose.yaml with the image's files, their own commands, environment, volumes
+// and health checks, without Docker: what differs is that they share the network, so that names and ports are others.
 func TestComposeRuns(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root folder")
@@ -139,8 +139,8 @@ func decisions(t *testing.T, port string) (n int) {
 	return n
 }
 
-// startInstance starts chert in the root folder of the image, as its user, with the volumes of a service in it, and waits
-// for the health check of the image.
+// startInstance starts chert in the root folder of the image, as its user, with the volumes of a service in it, and
+// waits for the health check of the image.
 func startInstance(t *testing.T, s types.ServiceConfig, root, redis string) *container {
 	t.Helper()
 	c := &container{name: s.Name, port: freePort(t), grace: time.Duration(*s.StopGracePeriod)}

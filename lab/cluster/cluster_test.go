@@ -36,8 +36,8 @@ func TestCompare(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), program, "-rounds", "2", "-quiet", "1s", "-clients", "90", "-topics", "10", "-rate",
-		"50", "-also", program).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program, "-rounds", "2", "-quiet", "1s", "-clients", "90", "-topics",
+		"10", "-rate", "50", "-also", program).CombinedOutput()
 	for _, want := range []string{"| memory | ", "| redis | ", "| redis by cluster | ", "redis to memory, delivering: median ",
 		"redis by cluster to memory, delivering and publishing: median "} {
 		if err != nil || !strings.Contains(string(out), want) {
