@@ -213,6 +213,11 @@ func (c *Conn) proceed() (mine bool) {
 			c.closeNow() // no response could reach the peer
 			return true
 		}
+	case awaiting:
+		if c.ready&poll.Hangup != 0 && !dialled(c.session) {
+			c.closeNow()
+			return true
+		}
 	case lingering:
 		c.discard()
 		return true
@@ -233,7 +238,7 @@ func (c *Conn) proceed() (mine bool) {
 			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
 				return mine
 			}
-		} else if !q.Shared() {
+		} else if !c.readsOn(q) {
 			return true
 		}
 	}
@@ -361,7 +366,7 @@ func (c *Conn) act(next Next) (goOn bool) {
 	stalled := false
 	if q != nil && q.Busy() {
 		next = c.notifyWritable(q, next)
-		if c.flush(q) != nil {
+		if c.flush(q) != nil && !dialled(c.session) {
 			c.closeNow()
 			return false
 		}
@@ -414,11 +419,21 @@ func (c *Conn) awaitPeer(q *queue) (goOn bool) {
 	if c.ready&poll.Writable != 0 {
 		c.loop.Requeue(c.handle)
 	}
-	if !q.Shared() || q.giveUp == poll.Never {
+	on := c.readsOn(q)
+	if !on || q.giveUp == poll.Never {
 		c.patience(q)
 	}
 	c.arm()
-	return q.Shared() && c.phase == reading
+	return on && c.phase == reading
+}
+
+// readsOn reports whether Data is called while the peer accepts nothing of q.
+func (c *Conn) readsOn(q *queue) bool {
+	if q.Shared() {
+		return true
+	}
+	s, ok := c.session.(Duplex)
+	return ok && s.Duplex()
 }
 
 // sendOn continues with the queue when the socket may accept more, and returns
@@ -441,6 +456,9 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 	}
 	q.giveUp = poll.Never // the peer has accepted something, or is about to be found to
 	switch {
+	case err != nil && c.phase < ending && dialled(c.session):
+		c.ready |= poll.Readable // what the peer has said before may say why
+		return true, true
 	case err != nil:
 		c.closeNow()
 		return false, true

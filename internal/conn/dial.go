@@ -33,6 +33,11 @@ type Dialled interface {
 	Connected(e sys.Errno) Next
 }
 
+// A Duplex is a Session whose Data is called, while Duplex reports true, although the peer accepts
+// nothing of what was sent: it may have said something about that. Data is also called when the peer has
+// accepted all of it.
+type Duplex interface{ Duplex() bool }
+
 // dialled reports whether s waits for a response, and is to be told at once that none will come.
 func dialled(s Session) bool {
 	_, ok := s.(Dialled)
@@ -120,6 +125,26 @@ func (c *Conn) Act(next Next) {
 		c.act(next)
 	}
 }
+
+// Sent is called after a Send by another session than the Conn's own, which is not running: from then
+// on the peer has so long to accept it as Limits say. Only the loop that owns c may call it.
+func (c *Conn) Sent() {
+	switch c.phase {
+	case reading:
+		c.act(More)
+	case awaiting:
+		c.act(Await)
+	}
+}
+
+// Hear has Data called with what the peer has sent, or the connection end: nothing more can be sent.
+func (o *Out) Hear() {
+	o.ready |= poll.Readable
+	o.loop.Requeue(o.handle)
+}
+
+// GaveUp reports whether the connection has ended because the peer accepted nothing for too long.
+func (o *Out) GaveUp() bool { return o.how == Reset }
 
 // Resume ends an Await, and has Data called in another turn. Only the loop that owns c may call it.
 func (c *Conn) Resume() {

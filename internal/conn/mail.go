@@ -28,6 +28,7 @@ func (c *Conn) Expire() {
 			if q.Overdue(now) {
 				id = tally.LateWrite
 			}
+			c.how = Reset
 			c.loop.Tally.Late(true, id)
 			c.loop.Poller().SetReset(int(c.fd))
 			c.closeNow()
@@ -42,7 +43,7 @@ func (c *Conn) Expire() {
 		c.peer.Forget() // an idle connection has had time, and another makes it once
 	case c.phase == lingering:
 		c.closeNow()
-	case c.phase == ending || stalled && !q.Shared():
+	case c.phase == ending || stalled && !c.readsOn(q):
 		// Only the peer is waited for. The next call of the session will be Data.
 		c.deadline = poll.Never
 		c.arm()
