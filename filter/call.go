@@ -45,7 +45,7 @@ func (c *Call) BodyLength() int64 {
 	if r := c.request(); r != nil {
 		return r.ContentLength
 	}
-	return int64(len(c.Wire().Body()))
+	return c.Wire().BodyLength()
 }
 
 // RequestHeader returns the first value of a header field of the request, nil

@@ -93,6 +93,9 @@ type directDecider struct {
 	direct direct.Handler
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (h *directDecider) TakesAhead() bool { return wire.TakesAhead(h.direct) }
+
 // ServeDirect implements direct.Handler.
 func (h *directDecider) ServeDirect(x *direct.Exchange) bool {
 	for _, decide := range h.all {
@@ -185,6 +188,9 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A directAround is an around whose next is direct.
 type directAround struct{ *around }
+
+// TakesAhead is what wire.TakesAhead asks.
+func (h directAround) TakesAhead() bool { return wire.TakesAhead(h.direct) }
 
 // ServeDirect implements direct.Handler.
 func (h directAround) ServeDirect(x *direct.Exchange) bool {

@@ -36,6 +36,9 @@ func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 		if c.BodyLength() > max {
 			return c.Refuse(tooLarge)
 		}
+		if c.Direct() && c.BodyLength() < 0 {
+			return filter.OnPlain // it has to be counted
+		}
 		if w, r := c.Plain(); r != nil && r.ContentLength != 0 && r.Body != nil {
 			c.SetPlain(w, limitBody(w, r, max))
 		}

@@ -132,12 +132,16 @@ type directChooser struct {
 	otherwise direct.Handler
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (d *directChooser) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler.
 func (d *directChooser) ServeDirect(x *direct.Exchange) bool {
+	h := d.otherwise
 	if i := d.find((*filter.Call)(x)); i >= 0 {
-		return d.choices[i].ServeDirect(x)
+		h = d.choices[i]
 	}
-	return d.otherwise.ServeDirect(x)
+	return x.Wire().Admits(h) && h.ServeDirect(x)
 }
 
 func (o *IPFilterOptions) restricts() bool { return len(o.Allow) > 0 || o.AllowLocal }

@@ -37,7 +37,7 @@ func BodyTimeout(o *BodyTimeoutOptions) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
 			func(w http.ResponseWriter, r *http.Request) { serveBodyInTime(w, r, next, limit) },
-			func(x *direct.Exchange, next direct.Handler) bool { return next.ServeDirect(x) })
+			func(x *direct.Exchange, next direct.Handler) bool { return !x.Wire().Ahead() && next.ServeDirect(x) })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/pattern"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -68,6 +69,9 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	m.Handler.ServeHTTP(w, &r2)
 }
+
+// TakesAhead is what wire.TakesAhead asks.
+func (m *mounted) TakesAhead() bool { return wire.TakesAhead(m.Handler) }
 
 // ServeDirect implements direct.Handler.
 func (m *mounted) ServeDirect(x *direct.Exchange) bool {

@@ -92,6 +92,9 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	o.route.handler.ServeHTTP(w, req)
 }
 
+// TakesAhead is what wire.TakesAhead asks: whether a route's handler takes a request is asked when it is found.
+func (r *Router) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler. It reports false if the route's handler
 // does, or is no direct.Handler; for redirects; and for paths with a percent
 // sign, which ServeHTTP decodes.
@@ -102,11 +105,17 @@ func (r *Router) ServeDirect(x *direct.Exchange) bool {
 	var m match
 	t := r.current()
 	rt, sure := t.quick(&m, x.Method(), view.String(x.Host()), view.String(x.Path()))
+	if rt == nil && x.Wire().Ahead() {
+		return false
+	}
 	if rt == nil && t.bare {
 		return t.missDirect(x)
 	}
+	if rt != nil && !x.Wire().Admits(rt.direct) {
+		return false
+	}
 	if rt == nil || !sure {
-		return t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
+		return !x.Wire().Ahead() && t.otherwiseDirect != nil && t.otherwiseDirect.ServeDirect(x)
 	}
 	rt.setDirect(x, &m, view.String(x.Path()))
 	return rt.direct != nil && rt.direct.ServeDirect(x)

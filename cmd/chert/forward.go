@@ -219,6 +219,9 @@ func (s *shares) at(n uint64) *forwarder {
 	return s.rest
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (s *shares) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler.
 func (s *shares) ServeDirect(x *direct.Exchange) bool {
 	n, ok := pointOf(clientHost(x.RemoteAddr()))

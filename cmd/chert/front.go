@@ -88,13 +88,16 @@ func (g *generation) idle() bool {
 	return true
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (f *front) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler.
 func (f *front) ServeDirect(x *direct.Exchange) bool {
 	shard := shardOf(x.RemoteAddr())
 	g := f.enter(shard)
 	defer g.leave(shard)
 	start, path := x.Wire().Now(), view.String(x.Path()) // now: the handler may change it
-	if g.direct == nil || !g.direct.ServeDirect(x) {
+	if g.direct == nil || !x.Wire().Admits(g.direct) || !g.direct.ServeDirect(x) {
 		return false
 	}
 	x.Wire().Watch(f.tally.watch(shard, x.Method(), path, start))

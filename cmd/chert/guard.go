@@ -78,6 +78,9 @@ func withHSTS(h direct.Handler, value string) direct.Handler {
 	return &hsts{h, value}
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (h *hsts) TakesAhead() bool { return wire.TakesAhead(h.Handler) }
+
 // ServeDirect implements direct.Handler. RFC 6797 section 7.2: not without TLS.
 func (h *hsts) ServeDirect(x *direct.Exchange) bool {
 	if x.Wire().TLS() {

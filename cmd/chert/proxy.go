@@ -123,8 +123,11 @@ func (a *byAddress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.handler(local).ServeHTTP(w, r)
 }
 
+// TakesAhead is what wire.TakesAhead asks.
+func (a *byAddress) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler.
 func (a *byAddress) ServeDirect(x *direct.Exchange) bool {
 	h, ok := a.handler(x.Wire().LocalAddr()).(direct.Handler)
-	return ok && h.ServeDirect(x)
+	return ok && x.Wire().Admits(h) && h.ServeDirect(x)
 }

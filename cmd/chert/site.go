@@ -111,13 +111,16 @@ var misdirected = direct.NewResponse(http.StatusMisdirectedRequest,
 	http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
 	[]byte("421 no site of that name is served here\n"))
 
+// TakesAhead is what wire.TakesAhead asks.
+func (s *sites) TakesAhead() bool { return true }
+
 // ServeDirect implements direct.Handler.
 func (s *sites) ServeDirect(x *direct.Exchange) bool {
 	h, ok := vhost.Find(&s.table, x.Host())
 	if !ok {
 		h = s.unknown
 	}
-	return h.ServeDirect(x)
+	return x.Wire().Admits(h) && h.ServeDirect(x)
 }
 
 // ServeHTTP implements http.Handler.

@@ -39,7 +39,7 @@ func (x *Exchange) Reset(r Request) {
 	}
 	empty(&x.outer.kept)
 	empty(&x.outer.values)
-	x.watcher, x.limit, x.plan, x.elsewhere = nil, 0, nil, false
+	x.watcher, x.limit, x.plan, x.elsewhere, x.missed = nil, 0, nil, false, false
 	empty(&x.edits)
 	if x.moved {
 		x.server, x.moved = remote{}, false

@@ -37,7 +37,7 @@ func TestResetForgets(t *testing.T) {
 	x := Exchange{
 		req:     Request{Method: "GET", Target: []byte("/"), Path: []byte("/"), RawQuery: []byte("a"), Host: []byte("h"), Body: []byte("b"), RemoteAddr: "r", Fields: FieldsOf(http.Header{}), Time: 1, PeerIP: "r", Local: &net.TCPConn{}},
 		pattern: "/", plain: new(http.Request), ready: NewResponse(200, nil, nil), file: File{Len: 1, Offset: 1, Check: func() error { return nil }},
-		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true, limit: 1, plan: 1, elsewhere: true,
+		w: httptest.NewRecorder(), watcher: new(pair), server: remote{addr: "a"}, moved: true, limit: 1, plan: 1, elsewhere: true, missed: true,
 	}
 	x.SetStatus(404)
 	x.SetPathValue("a", []byte("b"))

@@ -18,7 +18,7 @@ type Request struct {
 	Path     []byte // percent-decoded; "*" and "" as in net/http
 	RawQuery []byte // without the question mark
 	Host     []byte
-	Body     []byte // whole, at most direct.MaxBody
+	Body     []byte // whole, at most direct.MaxBody; but see Ahead
 	// RemoteAddr is the address of the client, as in http.Request. PeerIP is the IP address
 	// in it as package netip formats it; "" if there is none, or the server does not know it.
 	RemoteAddr string
@@ -28,6 +28,9 @@ type Request struct {
 	Early      bool  // the TLS handshake has not ended; see Exchange.Early
 	Major      uint8 // of the version of HTTP, if that is 2 or 3; otherwise it is HTTP/1.1
 	Fields     Fields
+	// Ahead: the body has not arrived, and has Length bytes, -1 if that is unknown. See Exchange.Ahead.
+	Ahead  bool
+	Length int64
 	// Forwards: the server can forward the request to another one; see Exchange.Forward.
 	Forwards bool
 	// Time is when the server began to handle the request, by Clock; 0 if it is
@@ -79,6 +82,7 @@ type Exchange struct {
 	edits   []func(x *Exchange)
 	// elsewhere: the response is another server's.
 	elsewhere bool
+	missed    bool // Body was called, and the body had not arrived
 }
 
 // A pathValue is the value of one wildcard of the pattern.
@@ -109,8 +113,38 @@ func (x *Exchange) SetRawQuery(query []byte) { x.req.RawQuery = query }
 // Host returns the host that the request is for.
 func (x *Exchange) Host() []byte { return x.req.Host }
 
-// Body returns the request's body.
-func (x *Exchange) Body() []byte { return x.req.Body }
+// Body returns the request's body. If that has not arrived, the server serves the request on the ordinary path.
+func (x *Exchange) Body() []byte {
+	if x.req.Ahead {
+		x.missed = true
+	}
+	return x.req.Body
+}
+
+// BodyLength returns the length of the request's body, in bytes, also of one that has not arrived; -1 if it is unknown.
+func (x *Exchange) BodyLength() int64 {
+	if x.req.Ahead {
+		return x.req.Length
+	}
+	return int64(len(x.req.Body))
+}
+
+// Ahead reports whether the handler is called before the body has arrived: then it must not need the body, as one that
+// calls Forward. Only handlers that Admits accepts may be called.
+func (x *Exchange) Ahead() bool { return x.req.Ahead }
+
+// Admits reports whether h may be called: it is a TakesAhead, or the body has arrived. For routers and middleware.
+func (x *Exchange) Admits(h any) bool { return !x.req.Ahead || TakesAhead(h) }
+
+// TakesAhead reports whether a handler may be called ahead of the request's body: whether it has a method TakesAhead
+// that reports so. What passes requests on to other handlers may have one, if it calls only those that Admits accepts.
+func TakesAhead(h any) bool {
+	a, ok := h.(interface{ TakesAhead() bool })
+	return ok && a.TakesAhead()
+}
+
+// Missed reports whether a handler has called Body before the body has arrived. For servers.
+func (x *Exchange) Missed() bool { return x.missed }
 
 // Fields returns the request's header fields.
 func (x *Exchange) Fields() Fields { return x.req.Fields }
@@ -181,7 +215,7 @@ func (x *Exchange) Early() bool { return x.req.Early }
 // that handles the exchange can do that. If so, the handler returns true and has no other
 // response. It is for package proxy, whose plan it is.
 func (x *Exchange) Forward(plan any) bool {
-	if !x.req.Forwards {
+	if !x.req.Forwards || x.missed {
 		return false
 	}
 	x.plan = plan

@@ -58,8 +58,8 @@ func directAttributes(e *wire.Exchange, query bool) []attribute.KeyValue {
 		raw = string(e.RawQuery())
 	}
 	attrs := attributes(e.Method(), string(e.Path()), raw, string(e.Host()), string(e.Fields().Get("User-Agent")))
-	if n := len(e.Body()); n > 0 {
-		attrs = append(attrs, semconv.HTTPRequestBodySize(n))
+	if n := e.BodyLength(); n > 0 {
+		attrs = append(attrs, semconv.HTTPRequestBodySize(int(n)))
 	}
 	return attrs
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 )
 
 // Handler makes a handler for both paths. It is a direct.Handler if next is one;
@@ -21,6 +22,9 @@ type both struct {
 	next  direct.Handler
 	serve func(x *direct.Exchange, next direct.Handler) bool
 }
+
+// TakesAhead is what wire.TakesAhead asks.
+func (b *both) TakesAhead() bool { return wire.TakesAhead(b.next) }
 
 // ServeDirect implements direct.Handler.
 func (b *both) ServeDirect(x *direct.Exchange) bool { return b.serve(x, b.next) }
