@@ -54,6 +54,8 @@ type trip struct {
 	hook   *refusal.Hook
 	report *Report // nil if the request has none
 	cookie string  // to set, of PolicySticky
+	later  bool    // the server is chosen when a part of the body has come
+	chunks bool    // the body has no length
 	secure bool
 	begin  int64 // of the request, as now has it
 	sent   int64 // of the latest try
@@ -72,6 +74,9 @@ func (t *trip) free() {
 	t.choice.tried = tried[:0]
 	trips.Put(t)
 }
+
+// TakesAhead is what wire.TakesAhead asks: bodies are passed on as they arrive.
+func (h *Handler) TakesAhead() bool { return h.loops }
 
 // ServeDirect forwards a request on the event loop that has it, if it may. Otherwise ServeHTTP
 // does.
@@ -111,9 +116,14 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	t.begin = now()
 	t.method, t.secure = x.Method(), x.TLS()
 	t.q = retry.Request{Idempotent: retry.Idempotent(t.method), Key: x.Fields().Get("Idempotency-Key") != nil}
-	if len(x.Body()) > 0 {
+	n := x.BodyLength()
+	if n != 0 {
 		t.q.Body = retry.BodyHeld
 	}
+	t.chunks = n < 0
+	// What can be held is read first, so that a client that sends slowly keeps no connection to a server
+	// waiting. See forwarding.readBody.
+	t.later = x.Ahead() && n > 0 && t.h.o.BufferRequest > 0 && x.Fields().Get("Expect") == nil
 	u, g := t.u, t.u.current.Load()
 	if len(g.members) == 0 || !t.keys(x) {
 		return nil
@@ -126,13 +136,13 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		return nil // ServeHTTP refuses it
 	}
 	full := true
-	if u.waiting.len() == 0 { // otherwise those come first
+	if u.waiting.len() == 0 && !t.later { // otherwise those come first
 		t.pick, full = u.attempt(g, &t.choice)
 	}
 	switch {
 	case t.pick == nil && (!full || slices.ContainsFunc(g.members, (*member).offLoops)):
 		return nil
-	case t.pick != nil && t.pick.offLoops():
+	case t.pick != nil && !t.can(t.pick):
 		t.pick.abandon()
 		return nil
 	}
@@ -143,6 +153,13 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	p := outbound.NewPlan()
 	p.Route, p.Terms, p.Via = t, u.terms, t.h.o.Via
 	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
+	p.Request.Expect = true
+	if x.Ahead() {
+		p.Keep = t.h.o.BufferRequest
+	}
+	if t.later {
+		p.Gather = int(min(n, int64(p.Keep)))
+	}
 	if t.h.o.StripPrefix != "" {
 		p.Request.Target = view.Bytes(target)
 		p.Outer = t.h.o.outer(string(x.Host()))
@@ -154,6 +171,9 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	}
 	return p
 }
+
+// can reports whether a server can get the request on a loop: one of HTTP/1.0 would not understand chunks.
+func (t *trip) can(p *pick) bool { return !p.offLoops() && !(t.chunks && p.link.old.Load()) }
 
 // request says how the head is changed. It is written before the exchange ends, whose memory
 // it refers to. name is that of the one server, if Host depends on it.
@@ -277,7 +297,7 @@ func (t *trip) again(
 	pick, fresh, obstacle := t.after(t.u, p, a, t.q)
 	e = t.error(t.u, p, a.Reason, err, t.method)
 	e.tried(a, time.Duration(idle))
-	if pick != nil && pick.offLoops() { // an upstream's servers are alike, so there is none
+	if pick != nil && !t.can(pick) { // an upstream's servers are alike, so there is none
 		pick.abandon()
 		pick, obstacle = nil, retry.NoOther.String()
 	}
@@ -313,6 +333,25 @@ func (t *trip) Answered(status int, minor uint8, reused bool) (add []byte, next 
 		add = http1.AppendField(nil, "Set-Cookie", sessionCookie(t.u.o.Balance.Cookie, t.cookie, t.secure).String())
 	}
 	return add, nil
+}
+
+// Gone implements outbound.Route.
+func (t *trip) Gone() { t.q.Body = retry.BodyGone }
+
+// Spoilt implements outbound.Route. It is what forwarding.clientFailed is.
+func (t *trip) Spoilt(status int, why string) {
+	p := t.pick
+	e := t.error(t.u, p, reason.ClientGone, nil, t.method)
+	e.Status, e.Reason = status, why
+	t.result = e
+	t.h.o.log(context.Background(), e)
+	if p != nil {
+		p.entry.ref.Abandon(p.ticket)
+		p.release()
+	}
+	if t.turn != nil {
+		t.turn.end()
+	}
 }
 
 // Done implements outbound.Route.

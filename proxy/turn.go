@@ -28,6 +28,16 @@ type turn struct {
 // Wait implements outbound.Route.
 func (t *trip) Wait(x *outbound.Exchange) (now *outbound.Server, waits bool) {
 	u := t.u
+	if t.later && u.waiting.len() == 0 { // otherwise those come first
+		pick, full := u.attempt(u.current.Load(), &t.choice)
+		if pick != nil && !t.can(pick) {
+			pick.abandon()
+			pick, full = nil, false
+		}
+		if pick != nil || !full {
+			return t.take(pick), false
+		}
+	}
 	w := &turn{u: u, t: t, x: x}
 	w.waiter.wake = func() { x.Do(w.look) }
 	if !u.waiting.enter(&w.waiter, u.o.Queue) {
@@ -69,7 +79,7 @@ func (w *turn) take() (pick *pick, ended bool) {
 	if pick == nil && full {
 		return nil, false
 	}
-	if pick != nil && pick.offLoops() { // an upstream's servers are alike, so there is none
+	if pick != nil && !w.t.can(pick) { // an upstream's servers are alike, so there is none
 		pick.abandon()
 		pick = nil
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	Places, Routes *place.Table
 	// DirectLate: direct handlers may need proof, because one has once been late.
 	DirectLate atomic.Bool
+	// BodiesRead: handlers that are called ahead of bodies need them nevertheless, since one has once
+	// called wire.Exchange.Body. Then none is called ahead any more.
+	BodiesRead atomic.Bool
 	// GeneralOptions makes the server answer "OPTIONS *" itself.
 	GeneralOptions bool
 	// ReadTimeout and WriteTimeout are http.Server's; 0 means none.

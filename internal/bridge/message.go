@@ -166,6 +166,14 @@ func (c *Client) HeadBegins() {
 	}
 }
 
+// HeadAt returns from when on ReadTimeout counts for the request that has just come, of sys.Nanotime.
+func (c *Client) HeadAt() int64 {
+	if m := c.more; m != nil && m.headAt != 0 {
+		return m.headAt
+	}
+	return c.Link.Now()
+}
+
 // HeadServed ends HeadBegins for a request that has no ReadTimeout of its own.
 func (c *Client) HeadServed() {
 	if c.more != nil {

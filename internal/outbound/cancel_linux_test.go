@@ -25,6 +25,9 @@ type leaving struct {
 	done chan reason.Code
 }
 
+func (c *leaving) Gone()              {}
+func (c *leaving) Spoilt(int, string) {}
+func (c *leaving) Room()              {}
 func (c *leaving) call(what string) {
 	if what == c.at {
 		c.x.Cancel()

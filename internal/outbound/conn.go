@@ -31,14 +31,18 @@ type Conn struct {
 	got     bool  // a byte of the response has come
 	inBody  bool  // the head of the final response has come
 	inData  bool  // Data is running, whose caller does what it returns
+	asks    bool  // the body waits for a 100
 }
 
-var _ conn.Dialled = (*Conn)(nil)
+var (
+	_ conn.Dialled = (*Conn)(nil)
+	_ conn.Duplex  = (*Conn)(nil)
+)
 
 // begin gives c to x.
 func (c *Conn) begin(x *Exchange) {
 	c.reused = c.up
-	c.idle, c.got, c.inBody = false, false, false
+	c.idle, c.got, c.inBody, c.asks = false, false, false, false
 	c.x, c.terms, c.parsed = x, x.terms, http1.Progress{}
 	x.conn = c
 }
@@ -54,9 +58,33 @@ func (c *Conn) send() error {
 
 func (c *Conn) write() error {
 	x := c.x
-	c.out.SetDeadline(after(x.loop.Now(), c.terms.Response))
-	return c.out.Send(&conn.Write{A: x.out.B})
+	switch now := x.loop.Now(); {
+	case !x.up.open:
+		c.out.SetDeadline(after(now, c.terms.Response))
+	case x.up.asks:
+		c.asks = true
+		c.out.SetDeadline(after(now, continueWait))
+	default:
+		c.out.SetDeadline(0) // it is the client that is waited for
+	}
+	err := c.out.Send(&conn.Write{A: x.out.B})
+	if err == nil && x.up.open && !c.asks {
+		x.client.Room()
+	}
+	return err
 }
+
+// goAhead ends the wait for a 100.
+func (c *Conn) goAhead() {
+	if c.asks {
+		c.asks, c.x.up.asks = false, false
+		c.out.SetDeadline(0)
+		c.x.client.Room()
+	}
+}
+
+// Duplex implements conn.Duplex: a server may answer a request that it does not read.
+func (c *Conn) Duplex() bool { return c.x != nil }
 
 // Connected implements conn.Dialled.
 func (c *Conn) Connected(e sys.Errno) conn.Next {
@@ -107,6 +135,9 @@ func (c *Conn) Data(eof bool) conn.Next {
 		return c.shaken()
 	case c.x == nil:
 		return c.unasked(eof)
+	}
+	if c.x.up.open && c.up && !c.out.Out().Blocked() {
+		c.x.client.Room()
 	}
 	c.inData = true
 	next := c.data(eof)
@@ -177,9 +208,17 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		c.inBody, c.body = true, res.Body()
 		x.answered = true
 		x.forget()
+		// RFC 9112 section 9.3: a server that does not want the rest of a body says so by its
+		// response. One of success may be made of the body while that arrives. RFC 9110 section
+		// 10.1.1: a final response instead of a 100 means that the body need not be sent.
+		if x.up.open && (res.Status >= 300 || c.asks) {
+			x.stop()
+		}
 	}
 	var err error
-	if res.Status != 100 && (!res.Interim() || forward.CheckResponse(b, res) == nil) { // the request had no Expect
+	if res.Status == 100 {
+		c.goAhead() // the client is told when its body is read
+	} else if !res.Interim() || forward.CheckResponse(b, res) == nil {
 		err = x.client.Response(b, res, add)
 	}
 	c.out.Discard(len(b))
@@ -246,7 +285,8 @@ func (c *Conn) flush() conn.Next {
 func (c *Conn) finish(tail []byte, fields []http1.Field) conn.Next {
 	x := c.x
 	c.x, x.conn = nil, nil
-	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Out().Blocked() && !c.out.Unread()
+	keep := c.body.Reusable(c.out.Buffered()[len(tail):]) && !c.out.Out().Blocked() && !c.out.Unread() &&
+		!x.up.open && !x.up.stopped
 	x.end(reason.None)
 	x.client.End(tail, fields)
 	c.out.Discard(len(tail))
@@ -306,6 +346,12 @@ func (c *Conn) Expired() conn.Next {
 		return conn.Close
 	case !c.up:
 		c.fail(reason.DialTimeout, nil)
+	case c.asks:
+		c.goAhead()
+		return conn.More
+	case !c.inBody && c.out.Out().Blocked(): // the time begins when all was sent
+		c.out.SetDeadline(after(c.out.Loop().Now(), c.terms.Response))
+		return conn.More
 	case c.inBody:
 		c.fail(reason.StallTimeout, nil)
 	default:
@@ -329,6 +375,8 @@ func (c *Conn) Closed(bool) {
 		c.fail(origin.TLSReason(c.shaking.Err), c.shaking.Err)
 	case c.inBody:
 		c.fail(reason.Truncated, err)
+	case c.out.GaveUp():
+		c.fail(reason.SendTimeout, err)
 	case err != nil:
 		c.fail(origin.EndReason(err, reason.Closed), err)
 	default:

@@ -28,7 +28,13 @@ type Plan struct {
 	// Via and Outer are those of responses; see forward.Response.
 	Via   string
 	Outer *forward.Outer
+	// Keep is how many bytes of a body that has not arrived are kept, so that they can be sent again,
+	// and Gather how many have to come before Server is asked for.
+	Keep, Gather int
 
+	// Open, Chunked and Asks are the server's, as Out and Sent are: the body has not arrived, its
+	// framing, and that it is sent when the other server asks for it (RFC 9110 section 10.1.1).
+	Open, Chunked, Asks bool
 	// Out and Sent are the server's: what is to be sent, and what that means for the response.
 	Out  *buf.Buf
 	Sent forward.Sent
@@ -69,6 +75,11 @@ type Route interface {
 	// with its CRLF; or next, which gets the request on a new connection, while the response is
 	// dropped.
 	Answered(status int, minor uint8, reused bool) (add []byte, next *Server)
+	// Gone is called when a part of the body has been sent that is not kept.
+	Gone()
+	// Spoilt is called when the client has not sent its body as announced, before any Answered of the
+	// latest try, and nothing is tried any more: Instead responds, with status.
+	Spoilt(status int, why string)
 	// Done is called when the response has ended: reason.None if it is whole.
 	Done(why reason.Code)
 	// Instead returns the response to a request that no server has answered.
@@ -86,6 +97,8 @@ type Client interface {
 	// Flush is called when there is nothing more to be sent now. full: no more is to come before
 	// Exchange.Resume.
 	Flush() (full bool, err error)
+	// Room is called when Exchange.Room may report true again. It must not call the Exchange.
+	Room()
 	// End ends the response, with the trailer section that b and fields are. It is the last call.
 	End(b []byte, fields []http1.Field)
 	// Fail is the last call when there is no response, or, if Response has been called for a final
@@ -103,15 +116,30 @@ type Exchange struct {
 	// out is the request, nil when it will not be sent again.
 	out      *buf.Buf
 	want     http1.Expected
+	first    *Server // that Run tries
+	up       upload
 	again    bool
 	answered bool // a final response has begun
 }
 
 // Begin carries out a plan. It may end before Begin returns.
 func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
-	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again}
-	s := p.Server
-	if p.free(); s == nil {
+	x.Prepare(l, p, c)
+	x.Run()
+}
+
+// Prepare makes x the exchange of a plan, which is carried out by Run. In between the Exchange can end, and Hold
+// can be called.
+func (x *Exchange) Prepare(l *loop.Loop, p *Plan, c Client) {
+	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again,
+		first: p.Server, up: upload{keep: p.Keep, open: p.Open, chunked: p.Chunked, asks: p.Asks}}
+	p.free()
+}
+
+// Run begins what Prepare was called for. It may end before Run returns.
+func (x *Exchange) Run() {
+	s := x.first
+	if x.first = nil; s == nil {
 		var waits bool
 		if s, waits = x.route.Wait(x); waits {
 			return
@@ -196,6 +224,12 @@ func (x *Exchange) forget() {
 
 // Cancel ends the exchange because its client is gone. The Client is not called any more.
 func (x *Exchange) Cancel() {
+	x.part()
+	x.end(reason.ClientGone)
+}
+
+// part lets go of the Conn, which ends.
+func (x *Exchange) part() {
 	if c := x.conn; c != nil {
 		x.conn, c.x = nil, nil
 		switch {
@@ -205,7 +239,6 @@ func (x *Exchange) Cancel() {
 			c.out.Act(conn.Reset)
 		}
 	}
-	x.end(reason.ClientGone)
 }
 
 // Resume is called when the client has room again.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -24,6 +25,9 @@ func (h *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
+// late stands for a request whose body comes later than its head.
+const late = "late"
+
 // TestOnLoops says which requests are forwarded on a loop, without which the tests that compare both
 // forms would compare one with itself.
 func TestOnLoops(t *testing.T) {
@@ -42,6 +46,9 @@ func TestOnLoops(t *testing.T) {
 	}{
 		{"GET", nothing, proxy.UpstreamOptions{}, get, true},
 		{"POST", nothing, proxy.UpstreamOptions{}, post("abc"), true},
+		{"late", nothing, proxy.UpstreamOptions{}, late, true},
+		{"long", nothing, proxy.UpstreamOptions{}, post(strings.Repeat("x", 100_000)), true},
+		{"chunks", nothing, proxy.UpstreamOptions{}, servertest.PostChunks("/", servertest.Chunks("abc", 1)), true},
 		{"prefix", proxy.Options{StripPrefix: "/api"}, proxy.UpstreamOptions{}, "GET /api/x HTTP/1.1\r\nHost: h\r\n\r\n", true},
 		{"another prefix", proxy.Options{StripPrefix: "/api"}, proxy.UpstreamOptions{}, get, false},
 		{"statuses", nothing, proxy.UpstreamOptions{Retry: proxy.Retry{Statuses: true}}, get, true},
@@ -61,7 +68,13 @@ func TestOnLoops(t *testing.T) {
 			ts := engines.Start(t, &chert.Server{Engine: chert.EngineLoops, Handler: h})
 			client := ts.Dial()
 			for range 3 {
-				client.Send(c.in)
+				in := c.in
+				if in == late { // the body comes when its head has been seen
+					in = "xpected"
+					client.Send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 7\r\n\r\n")
+					client.Want("HTTP/1.1 100 Continue\r\n\r\n")
+				}
+				client.SendAside(in)
 				client.Response("GET")
 			}
 			want := int64(3)

@@ -31,6 +31,7 @@ type request struct {
 	head    http1.Request
 	raw     []byte // head and body, owned by the Link; valid until serveDirect returns
 	body    int    // how much of raw is body
+	in      intake // of a body that has not arrived
 	handler direct.Handler
 	x       wire.Exchange
 	s       *Session // of the answer that is being sent
@@ -73,19 +74,23 @@ func (r *request) free() {
 // takeDirect reports whether the request that begins b, with a head of n bytes,
 // goes the direct way.
 //
-// That requires a body that has arrived completely, and a head without Upgrade,
-// Expect and the like. All others are left to the plain way, and so is Pragma,
-// which buildHeader turns into another field.
-func (s *Session) takeDirect(r *request, b []byte, n int) bool {
+// That requires a body that has arrived completely, or a handler that does not need
+// it, and a head without Upgrade and the like. All others are left to the plain way,
+// and so is Pragma, which buildHeader turns into another field.
+func (s *Session) takeDirect(r *request, b []byte, n int, busy bool) bool {
 	dh, ok := s.UserHandler().(direct.Handler)
 	h := &r.head
-	if !ok || h.Form != http1.FormOrigin || h.Minor == 0 || h.Chunked ||
-		h.ExpectContinue || h.ExpectOther || h.Upgrade || h.Preface {
+	if !ok || h.Form != http1.FormOrigin || h.Minor == 0 || h.ExpectOther || h.Upgrade || h.Preface {
 		return false
 	}
 	body := max(h.ContentLength, 0)
-	if body > direct.MaxBody || int64(len(b)-n) < body {
-		return false
+	r.in = intake{}
+	if h.Chunked || h.ExpectContinue || body > direct.MaxBody || int64(len(b)-n) < body {
+		if busy || !s.ahead(dh) {
+			return false
+		}
+		r.in = intakeOf(h)
+		body = 0
 	}
 	r.body = int(body)
 	r.raw = b[:n+r.body]
@@ -94,7 +99,7 @@ func (s *Session) takeDirect(r *request, b []byte, n int) bool {
 	req := wire.Request{
 		Method: bridge.MethodOf(h.Method.Bytes(b)), Target: target, Host: h.Host.Bytes(b),
 		Body: r.raw[n:], RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: s.HasTLS(), Fields: r,
-		Local: s, Forwards: s.is(onLoops) && s.Link.OnLoop(),
+		Local: s, Forwards: s.is(onLoops) && s.Link.OnLoop(), Ahead: r.in.open, Length: h.ContentLength,
 	}
 	if r.has(http1.FieldPragma) || !bridge.SplitTarget(&req) || !s.PlaceDirect(s.is(onLoops), req.Method, target) {
 		return false
@@ -200,6 +205,9 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.dropPlan(r)
 		return s.serveAfterAll(r)
 	}
+	if r.x.Missed() {
+		return s.afterAhead(r)
+	}
 	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
 		return s.forward(r, plan)
 	}
@@ -207,13 +215,25 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.HeadServed()
 	}
 	s.release()
-	n := len(r.raw)
-	next := s.sendDirect(r, now, len(s.Link.Buffered()) > n)
+	n, in := len(r.raw), r.in
+	next := s.sendDirect(r, now, !in.open && len(s.Link.Buffered()) > n)
 	if busy {
 		s.Report(bridge.ForRoom, s.Link.Buffered())
 	}
-	s.Link.Discard(n)
+	switch s.Link.Discard(n); {
+	case in.open && next == conn.More:
+		return s.skip(in)
+	case in.open && next == conn.Close:
+		return conn.Linger
+	}
 	return s.settle(next)
+}
+
+// afterAhead serves r the plain way: what its handler has made was not made of the body.
+func (s *Session) afterAhead(r *request) conn.Next {
+	s.BodiesRead.Store(true)
+	s.abandon(r)
+	return s.serveAfterAll(r)
 }
 
 // handling is the handler of a request as conn.UserCode.
@@ -297,7 +317,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	}
 	out = append(out, s.AltSvc.Line()...)
 	next = conn.More
-	if !r.head.KeepAlive || !s.KeepAlives() {
+	if !r.head.KeepAlive || !s.KeepAlives() || r.in.open && (r.head.ExpectContinue || !r.in.skippable()) {
 		out = append(out, "Connection: close\r\n"...)
 		next = conn.Close
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -27,14 +28,16 @@ type forwarded struct {
 	s        *Session
 	link     *conn.Conn
 	x        outbound.Exchange
-	plan     *outbound.Plan // until the exchange begins
-	out      *buf.Buf       // what is to be sent to the client; nil for nothing
+	in       intake
+	gather   int      // how much of the body has to come before the exchange begins
+	out      *buf.Buf // what is to be sent to the client; nil for nothing
 	edits    *bridge.Edits
 	via      string
 	outer    *forward.Outer
 	pattern  string
 	time     bridge.Timing
 	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
+	readBy   int64 // of the whole request
 	status   int32 // of the final response; 0 before it
 	next     conn.Next
 	trailers bool // the client accepts them
@@ -43,13 +46,17 @@ type forwarded struct {
 	last     bool // the connection ends after the response
 	alive    bool // the client permits another request
 	stalled  bool // the client has no room
-	inside   bool // Begin is running
+	expects  bool // the client waits for a 100
+	spoilt   bool // where the next request would begin is not known
+	begun    bool // the exchange has
+	inside   bool // what ends the exchange does not end the connection: the caller does what next says
 	over     bool
 }
 
 var (
 	_ conn.Inspected  = (*forwarded)(nil)
 	_ outbound.Client = (*forwarded)(nil)
+	_ conn.Duplex     = (*forwarded)(nil)
 )
 
 // maxAhead is how much a client may send of its next requests while it waits.
@@ -65,13 +72,15 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 		return s.serveAfterAll(r) // which answers it
 	}
 	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)
-	p.Out = out
+	p.Out, p.Open, p.Chunked, p.Asks = out, r.in.open, r.in.chunked, r.head.ExpectContinue && r.in.open
+	s.release()
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
+		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive, in: r.in, gather: p.Gather, expects: p.Asks}
 	if s.ReadTimeout > 0 {
+		f.readBy = s.readBy()
 		s.HeadServed()
 	}
-	s.release()
-	f := &forwarded{s: s, link: s.Link.(*conn.Conn), plan: p, via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
-		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive}
+	f.x.Prepare(f.link.Loop(), p, f)
 	f.edits = bridge.EditsOf(&r.x)
 	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
 		f.deadline = f.time.HeadAt() + int64(d)
@@ -97,29 +106,36 @@ func (s *Session) dropPlan(r *request) {
 
 // begin begins the exchange, and returns what is to happen on the client's connection.
 func (f *forwarded) begin() conn.Next {
-	p := f.plan
-	f.plan = nil
-	f.inside = true
-	f.x.Begin(f.link.Loop(), p, f)
+	b := f.link.Buffered()
+	if len(b) < f.gather {
+		return f.awaitBody()
+	}
+	f.begun, f.inside = true, true
+	if f.gather > 0 {
+		data, used, _ := f.in.next(b[:f.gather])
+		f.x.Hold(data, !f.in.open)
+		f.link.Discard(used)
+	}
+	f.x.Run()
 	if f.inside = false; f.over {
 		return f.next
 	}
-	return conn.More
+	return f.pump()
 }
 
 // Data implements conn.Session.
 func (f *forwarded) Data(eof bool) conn.Next {
 	switch {
-	case f.plan != nil && !eof:
-		return f.begin()
 	case eof: // the client has gone, as net/http understands it
 		f.gone()
 		return conn.Close
+	case !f.begun:
+		return f.begin()
 	case f.stalled && !f.link.Out().Blocked():
 		f.stalled = false
 		f.x.Resume()
 	}
-	return f.reading()
+	return f.pump()
 }
 
 // reading is what is to happen while the response has not ended.
@@ -132,12 +148,7 @@ func (f *forwarded) reading() conn.Next {
 
 // gone ends the exchange because the client has gone.
 func (f *forwarded) gone() {
-	if p := f.plan; p != nil {
-		f.plan = nil
-		p.Drop()
-	} else {
-		f.x.Cancel()
-	}
+	f.x.Cancel()
 	f.ended(false)
 }
 
@@ -169,7 +180,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Outer: f.outer, Add: add}
 	if !r.Interim() {
 		f.status = int32(r.Status)
-		f.last = !f.alive || !f.s.KeepAlives()
+		f.last = f.isLast()
 		o.Close = f.last
 		f.SetStatus(r.Status)
 		o.Add = f.addKept(add, head, r)
@@ -323,6 +334,10 @@ func (f *forwarded) broken() {
 // leave does what is to happen next on the client's connection, whose response is over.
 func (f *forwarded) leave(next conn.Next) {
 	f.s.facts.And(^away)
+	f.does(next)
+}
+
+func (f *forwarded) does(next conn.Next) {
 	if f.inside {
 		f.next = next
 		return
@@ -340,7 +355,11 @@ func (f *forwarded) Flush() (full bool, err error) {
 	if !f.link.Out().Blocked() {
 		return false, nil
 	}
-	if f.stalled = true; !f.inside {
+	switch f.stalled = true; {
+	case f.inside:
+	case f.in.open:
+		f.link.Sent()
+	default:
 		f.link.Act(f.reading())
 	}
 	return true, nil
@@ -367,6 +386,14 @@ func (f *forwarded) End(b []byte, fields []http1.Field) {
 func (f *forwarded) finish() {
 	f.ended(true)
 	s := f.s
+	if f.in.open {
+		next := conn.Linger
+		if s.facts.And(^away); !f.last {
+			next = s.skip(f.in)
+		}
+		f.does(next)
+		return
+	}
 	s.Link.Switch(s)
 	next := conn.Close
 	if !f.last {
@@ -395,7 +422,7 @@ func (f *forwarded) Fail(reason.Code) {
 	var x wire.Exchange
 	x.Reset(wire.Request{Method: f.method()})
 	a := f.edits.Instead(&f.s.Client, &x, f.x.Route().Instead())
-	f.status, f.last = int32(a.Status), !f.alive || !f.s.KeepAlives()
+	f.status, f.last = int32(a.Status), f.isLast()
 	f.SetStatus(a.Status)
 	f.Given(len(a.Body))
 	out := f.buffer(1024 + len(a.Body))
@@ -419,8 +446,12 @@ func (f *forwarded) sendOutIfAny() {
 	}
 }
 
-// Expired implements conn.Session: the whole response has taken too long.
+// Expired implements conn.Session: the client has not sent its body, or the whole response has taken too long.
 func (f *forwarded) Expired() conn.Next {
+	if f.in.open && (f.deadline == 0 || f.link.Now() < f.deadline) {
+		f.s.Link.Tally().Late(true, tally.LateRead)
+		return f.spoil(http.StatusRequestTimeout, "request body not received in time")
+	}
 	f.gone()
 	return conn.Reset
 }

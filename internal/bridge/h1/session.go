@@ -71,7 +71,7 @@ const (
 	draining                    // Drain has set the deadline; used by the owner only
 	slot                        // it has a slot
 	broken                      // user code has panicked after its handler
-	away                        // a request is forwarded, by another session of the link
+	away                        // another session has the link: a request is forwarded, or its body skipped
 )
 
 func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
@@ -246,7 +246,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		}
 	}
 	s.begun, s.partial = true, false
-	if s.takeDirect(r, b, n) {
+	if s.takeDirect(r, b, n, busy) {
 		r.time = t
 		next := s.serveDirect(r, busy)
 		return next, !s.is(away)

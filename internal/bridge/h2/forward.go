@@ -202,6 +202,9 @@ func (f *forwarded) cancel() {
 	}
 }
 
+// Room implements outbound.Client: bodies have arrived.
+func (f *forwarded) Room() {}
+
 // Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	if f.block != nil { // of an interim response

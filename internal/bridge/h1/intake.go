@@ -1,0 +1,131 @@
+package h1
+
+import (
+	"time"
+
+	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/http1"
+)
+
+// intake reads the body of a request on the loop, in the Link's buffer.
+type intake struct {
+	open    bool // it has not ended
+	chunked bool
+	tail    bool  // the last chunk was read, the trailer section follows
+	remain  int64 // of a body with a length
+	dec     http1.Chunked
+	trailer http1.Progress
+}
+
+// intakeOf returns that of a request whose body has not been read.
+func intakeOf(h *http1.Request) intake {
+	return intake{open: h.Chunked || h.ContentLength > 0, chunked: h.Chunked, remain: max(h.ContentLength, 0)}
+}
+
+// next returns the next part of the body, in the memory of b, and how much of b was read for it. The capacity of
+// data ends with that. It returns 0 at the trailer section, and if b is empty.
+func (in *intake) next(b []byte) (data []byte, used int, err error) {
+	switch {
+	case !in.open || in.tail:
+		return nil, 0, nil
+	case !in.chunked:
+		n := int(min(int64(len(b)), in.remain))
+		in.remain -= int64(n)
+		in.open = in.remain > 0
+		return b[:n:n], n, nil
+	}
+	n, used, done, err := in.dec.Decode(b, b)
+	in.tail = done
+	return b[:n:used], used, err
+}
+
+// section reads the trailer section from the start of b; n is 0 if it has not arrived.
+func (in *intake) section(b []byte, fields []http1.Field, lim *http1.Limits) (n int, out []http1.Field, err error) {
+	n, out, err = http1.ParseTrailer(b, fields, &in.trailer, lim)
+	in.open = n == 0
+	return n, out, err
+}
+
+// maxSkip is how much of a body that nobody wants is read so that the connection can be kept; see bridge.Body.
+const maxSkip = 256 << 10
+
+// skippable reports whether so much of the body is left that it can be skipped.
+func (in *intake) skippable() bool { return in.chunked || in.remain <= maxSkip }
+
+// skipping reads the rest of a body whose request has its answer: the conn.Session meanwhile.
+type skipping struct {
+	s    *Session
+	in   intake
+	left int
+}
+
+var _ conn.Duplex = (*skipping)(nil)
+
+// skip gives the connection back to HTTP/1 when the rest of a body was read.
+func (s *Session) skip(in intake) conn.Next {
+	k := &skipping{s: s, in: in, left: maxSkip}
+	s.facts.Or(away)
+	s.Link.SetDeadline(s.Link.Now() + int64(s.DrainFor))
+	if s.Link.Switch(k); !s.Link.OnLoop() {
+		return conn.Requeue // Data begins on the loop
+	}
+	return k.Data(false)
+}
+
+// Data implements conn.Session.
+func (k *skipping) Data(eof bool) conn.Next {
+	l := k.s.Link
+	for k.in.open {
+		b := l.Buffered()
+		if eof {
+			return conn.Close
+		}
+		if len(b) == 0 {
+			return conn.More
+		}
+		if k.in.tail {
+			n, _, err := k.in.section(b, nil, &k.s.cfg.Head)
+			switch {
+			case err != nil:
+				return conn.Linger
+			case n == 0:
+				return conn.More
+			}
+			l.Discard(n)
+			break
+		}
+		data, used, err := k.in.next(b)
+		if k.left -= len(data); err != nil || k.left < 0 {
+			return conn.Linger
+		}
+		l.Discard(used)
+	}
+	l.Switch(k.s)
+	k.s.facts.And(^away)
+	if next := k.s.settle(conn.More); next != conn.More || k.s.sending {
+		return next
+	}
+	return conn.Requeue
+}
+
+// Expired implements conn.Session.
+func (k *skipping) Expired() conn.Next { return conn.Linger }
+
+// Duplex implements conn.Duplex: many clients send all before they read anything.
+func (k *skipping) Duplex() bool { return true }
+
+// Closed implements conn.Session.
+func (k *skipping) Closed(hijacked bool) { k.s.Closed(hijacked) }
+
+func (k *skipping) Serve() conn.Next      { return conn.More }
+func (k *skipping) Writable() conn.Next   { return conn.More }
+func (k *skipping) Drain(int64) conn.Next { return conn.More }
+func (k *skipping) Since(int64) int64     { return -1 }
+func (k *skipping) Late(time.Duration)    {}
+func (k *skipping) PeerGone(bool)         {}
+
+// ahead reports whether the handler may be called before the body has arrived.
+func (s *Session) ahead(h any) bool {
+	return s.is(onLoops) && s.Link.OnLoop() && !s.BodiesRead.Load() && wire.TakesAhead(h)
+}

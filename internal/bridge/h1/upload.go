@@ -1,0 +1,99 @@
+package h1
+
+import (
+	"net/http"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/forward"
+)
+
+// This file passes the body of a request that is forwarded on, as it comes from the client.
+
+// Duplex implements conn.Duplex: the body is read although the client does not read the response.
+func (f *forwarded) Duplex() bool { return f.in.open }
+
+// Room implements outbound.Client.
+func (f *forwarded) Room() { f.link.Resume() }
+
+// pump passes on what has come of the body, and returns what is to happen next.
+func (f *forwarded) pump() conn.Next {
+	for f.in.open {
+		if !f.x.Room() {
+			f.link.SetDeadline(f.deadline) // it is the server that is waited for
+			return conn.Await
+		}
+		if f.expects {
+			f.expects = false
+			if !f.x.Stopped() && f.link.Send(&conn.Write{A: goOn}) != nil {
+				f.gone()
+				return conn.Reset
+			}
+		}
+		b := f.link.Buffered()
+		if len(b) == 0 {
+			return f.awaitBody()
+		}
+		if f.in.tail {
+			n, fields, err := f.in.section(b, nil, &f.s.cfg.Head)
+			switch {
+			case err != nil:
+				return f.malformed()
+			case n == 0:
+				return f.awaitBody()
+			}
+			f.x.UploadEnd(forward.AppendTrailer(nil, b, fields))
+			f.link.Discard(n)
+			break
+		}
+		data, used, err := f.in.next(b)
+		f.x.Upload(data)
+		if err != nil {
+			return f.malformed()
+		}
+		if f.link.Discard(used); !f.in.open {
+			f.x.UploadEnd(nil)
+		}
+	}
+	f.link.SetDeadline(f.deadline)
+	return f.reading()
+}
+
+var goOn = []byte("HTTP/1.1 100 Continue\r\n\r\n")
+
+// awaitBody waits for more of the body.
+func (f *forwarded) awaitBody() conn.Next {
+	by := earlier(f.deadline, f.readBy)
+	if d := f.s.Shared.Limits.ReadStall; d > 0 {
+		by = earlier(by, f.link.Now()+d)
+	}
+	f.link.SetDeadline(by)
+	return conn.More
+}
+
+// earlier returns the first of two deadlines, of which 0 is none.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func (f *forwarded) malformed() conn.Next {
+	return f.spoil(http.StatusBadRequest, "request body malformed")
+}
+
+// spoil ends the exchange of a client that has not sent its body as announced.
+func (f *forwarded) spoil(status int, why string) conn.Next {
+	f.spoilt, f.inside = true, true
+	f.x.Spoil(status, why)
+	f.inside = false
+	return f.next
+}
+
+// isLast reports whether the connection ends after the response, as far as is known when that begins.
+func (f *forwarded) isLast() bool {
+	return !f.alive || !f.s.KeepAlives() || f.spoilt || f.in.open && (f.expects || !f.in.skippable())
+}
+
+// readBy returns by when the request must have arrived, of sys.Nanotime.
+func (s *Session) readBy() int64 { return s.HeadAt() + int64(s.ReadTimeout) }
