@@ -25,14 +25,23 @@ const waitingHead = "GET /wait HTTP/1.1\r\nHost: example.com\r\n" +
 	"Accept-Encoding: gzip, deflate, br, zstd\r\nCookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\n" +
 	"Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\n\r\n"
 
+// waitingUpload is one whose client has sent a part of the body.
+var waitingUpload = strings.Replace(strings.TrimSuffix(waitingHead, "\r\n"), "GET", "POST", 1) +
+	"Transfer-Encoding: chunked\r\n\r\n64\r\n" + strings.Repeat("x", 100) + "\r\n"
+
 // runProxyWait measures what a request costs a proxy while it waits for a server that does not answer.
 func runProxyWait(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Proxy, server: proxyServer}
 	f := flag.NewFlagSet("proxywait", flag.ContinueOnError)
 	c.register(f, everyone)
 	n := f.Int("connections", 4000, "how many requests wait")
+	upload := f.Bool("upload", false, "they wait for the rest of their bodies")
 	if err := parse(f, args); err != nil {
 		return err
+	}
+	request := waitingHead
+	if *upload {
+		request = waitingUpload
 	}
 	if err := installed("taskset"); err != nil {
 		return err
@@ -54,12 +63,12 @@ func runProxyWait(ctx context.Context, args []string, out, log io.Writer) error 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Fprintf(out, "proxywait: %d requests of %d bytes that wait for a server which does not answer\n", count, len(waitingHead))
+	fmt.Fprintf(out, "proxywait: %d requests of %d bytes that wait for a server which does not answer\n", count, len(request))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "server\tRSS before\tRSS with them\tKiB a request\tprocessor, of each\t")
 	for _, spec := range specs {
 		fmt.Fprintln(log, spec.Name)
-		w, err := waitAt(ctx, spec, seats.Server, count)
+		w, err := waitAt(ctx, spec, seats.Server, count, request)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -78,7 +87,7 @@ type waits struct {
 }
 
 // waitAt has n requests wait at a proxy. The sockets of both sides are the kernel's and do not count.
-func waitAt(ctx context.Context, spec rival.Spec, cores []int, n int) (w waits, err error) {
+func waitAt(ctx context.Context, spec rival.Spec, cores []int, n int, request string) (w waits, err error) {
 	o, err := newSilent()
 	if err != nil {
 		return w, err
@@ -109,7 +118,7 @@ func waitAt(ctx context.Context, spec rival.Spec, cores []int, n int) (w waits, 
 			return w, err
 		}
 		conns = append(conns, nc)
-		if _, err := io.WriteString(nc, waitingHead); err != nil {
+		if _, err := io.WriteString(nc, request); err != nil {
 			return w, err
 		}
 	}
@@ -169,11 +178,13 @@ func (o *silent) serve(nc net.Conn) {
 		if err != nil {
 			return
 		}
-		if !strings.HasPrefix(string(b[:n]), "GET /wait ") {
+		if _, target, _ := strings.Cut(string(b[:n]), " "); !strings.HasPrefix(target, "/wait ") {
 			io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 			continue
 		}
 		o.asked.Add(1)
+		io.Copy(io.Discard, nc)
+		return
 	}
 }
 
