@@ -79,8 +79,7 @@ func inRange[T int | time.Duration](v, least, most, def T) T {
 // do not have its code. Handlers, hooks and limits are those of the other versions; what the
 // HTTP2 field says of streams and windows is for both. The server tells clients of it by the field
 // Alt-Svc in responses over TLS. A listener that is not of TCP is served without HTTP/3. With
-// ProxyProtocol addresses are those of QUIC's packets. An upgrade by Upgrader passes the socket on,
-// and ends the connections of HTTP/3: clients connect again. See docs/http3.md.
+// ProxyProtocol addresses are those of QUIC's packets. See docs/http3.md.
 type HTTP3 interface{ accept.Packets }
 
 // openPackets opens the UDP socket of a Serve call, if there is to be one.
@@ -108,6 +107,6 @@ func (s *Server) servePackets(sv *serving, base context.Context) (*bridge.AltSvc
 			told.Set(http1.AppendField(nil, "Alt-Svc", value), http2.AppendField(nil, "Alt-Svc", value))
 		},
 		Observed: &s.observed, Logf: s.logf, Seek: s.room.Seek, Track: s.track, Untrack: s.untrack,
-		HandshakeTimeout: s.handshakeTimeout(),
+		HandshakeTimeout: s.handshakeTimeout(), Hold: s.hold,
 	})
 }

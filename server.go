@@ -238,6 +238,7 @@ type Server struct {
 	serving    map[*serving]struct{} // the Serve calls under way
 	begunCalls int                   // of Serve
 	streams    map[conn.Driven]struct{}
+	held       int               // handshakes of HTTP/3
 	layer      func() conn.Layer // wraps connections on loops; for tests
 	drainFor   time.Duration     // of a body that the handler left unread; for tests; 0 is the default
 	kernel     *testhook.Kernel  // in place of the system's sockets; for tests

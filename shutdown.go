@@ -148,6 +148,19 @@ func (s *Server) untrack(c conn.Driven) {
 	s.quiet.Broadcast()
 }
 
+// hold has Shutdown wait until release is called, once.
+func (s *Server) hold() (release func()) {
+	s.lock()
+	s.held++
+	s.mu.Unlock()
+	return func() {
+		s.lock()
+		defer s.mu.Unlock()
+		s.held--
+		s.quiet.Broadcast()
+	}
+}
+
 // Drain is Shutdown for a server whose place another one has taken, in another process or on
 // another machine: clients that lose their connections come to that one, and are not to come all
 // at once. Drain stops accepting and then lets connections end over the time over:

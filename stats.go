@@ -62,7 +62,7 @@ func (s *Server) observe() {
 }
 
 // busy reports whether something of the server has not ended. The lock is held.
-func (s *Server) busy() bool { return len(s.serving)+len(s.sets)+len(s.streams) > 0 }
+func (s *Server) busy() bool { return len(s.serving)+len(s.sets)+len(s.streams)+s.held > 0 }
 
 // now returns what the server is made of.
 func (s *Server) now() observe.Now {

@@ -51,4 +51,7 @@ type PacketHost struct {
 	Seek             func() // has an idle connection give way
 	Track, Untrack   func(conn.Driven)
 	HandshakeTimeout time.Duration
+	// Hold has Shutdown wait for something that is not tracked yet, a handshake, until release is
+	// called.
+	Hold func() (release func())
 }
