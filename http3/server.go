@@ -28,6 +28,8 @@ type server struct {
 	h         *HTTP3
 	secret    [32]byte
 	socket    *successor.Packets
+	relay     *relay // of the socket
+	idKey     idKey
 	host      *accept.PacketHost // from Serve on
 	transport *quic.Transport    // from begin on
 	listener  listener
@@ -35,6 +37,7 @@ type server struct {
 	config    func() *h3.Config
 
 	shaking atomic.Int64 // connections whose handshakes have not ended
+	left    atomic.Bool  // a successor reads the socket
 
 	mu       sync.Mutex
 	open     int // connections, those whose handshakes have not ended too
@@ -42,6 +45,7 @@ type server struct {
 	begun    bool          // the socket is read
 	closed   chan struct{} // Close was called
 	none     chan struct{} // that, and open is 0
+	next     *net.UnixConn // on which a successor is to pass packets on, while it starts
 }
 
 // setKeys makes the keys of the transport.
@@ -122,9 +126,10 @@ func (s *server) makeConfig() *h3.Config {
 const maxShaking = 256
 
 // doubts reports whether a client must show that its address is its own, at the cost of a round
-// trip, before the server keeps anything of it.
+// trip, before the server keeps anything of it. When a successor has taken over none begins here
+// that has not been asked to.
 func (s *server) doubts(net.Addr) bool {
-	return s.shaking.Load() >= maxShaking || s.host.Gate.Crowded()
+	return s.shaking.Load() >= maxShaking || s.left.Load() || s.host.Gate.Crowded()
 }
 
 var errNoPlace = errors.New("too many connections")
@@ -135,6 +140,8 @@ type placeKey struct{}
 // entry is a connection in the gate. Its client counts as one of an address when the handshake has
 // shown that the address is the client's own.
 type entry struct {
+	release func() // of the host's Hold
+
 	mu      sync.Mutex
 	counts  string
 	shaking bool
@@ -155,7 +162,7 @@ func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Cont
 	s.mu.Unlock()
 	s.shaking.Add(1)
 	s.host.Observed.Shaking(1)
-	e := &entry{shaking: true, verified: info.AddrVerified}
+	e := &entry{shaking: true, verified: info.AddrVerified, release: sync.OnceFunc(s.host.Hold())}
 	ctx = context.WithValue(ctx, placeKey{}, e)
 	context.AfterFunc(ctx, func() { s.leave(e) })
 	return ctx, nil
@@ -184,6 +191,7 @@ func (s *server) leave(e *entry) {
 	s.mu.Lock()
 	s.open--
 	s.mu.Unlock()
+	e.release()
 	s.endIfLast()
 }
 
@@ -235,5 +243,9 @@ func (s *server) serve(c *quic.Conn) {
 	s.sessions[session] = struct{}{}
 	s.mu.Unlock()
 	s.host.Track(session)
+	e.release()
+	if s.left.Load() {
+		session.Drain()
+	}
 	session.Serve()
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -38,14 +37,12 @@ func (h *HTTP3) OpenPackets(l net.Listener, upgrades bool) (accept.PacketServer,
 		p = successor.Current()
 	}
 	var err error
-	s.socket, err = p.ListenPackets(&net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone},
-		func() []byte { return s.secret[:] }, s.replaced)
+	s.socket, err = p.ListenPackets(&net.UDPAddr{IP: addr.IP, Port: addr.Port, Zone: addr.Zone}, s)
+	if err == nil {
+		err = s.follow()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("chert: HTTP/3: %w", err)
-	}
-	if h.made && len(s.socket.Note) == len(s.secret) {
-		// So that tokens stay valid, and clients of the process before learn that it has gone.
-		copy(s.secret[:], s.socket.Note)
 	}
 	return s, nil
 }
@@ -74,11 +71,11 @@ func (s *server) Serve(host *accept.PacketHost) error {
 func (s *server) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isClosed() {
+	if s.isClosed() || s.left.Load() {
 		return nil
 	}
 	s.transport = &quic.Transport{
-		Conn: s.socket.UDPConn, ConnectionIDLength: 8, ConnContext: s.enter, VerifySourceAddress: s.doubts,
+		Conn: s.relay, ConnectionIDGenerator: s.relay.ids, ConnContext: s.enter, VerifySourceAddress: s.doubts,
 	}
 	err := s.setKeys()
 	warn := false
@@ -167,9 +164,9 @@ func (s *server) Close() {
 		return
 	}
 	close(s.closed)
-	begun := s.begun
+	accepts := s.begun && !s.left.Load()
 	s.mu.Unlock()
-	if begun {
+	if accepts {
 		s.listener.Close()
 	}
 	s.endIfLast()
@@ -207,42 +204,6 @@ func (s *server) end() {
 	if s.begun {
 		s.transport.Close()
 	}
-	s.socket.Close()
-}
-
-// replacedFor is how long requests may take that are under way at an upgrade.
-const replacedFor = time.Second
-
-// replaced ends the connections, since another process is to read the socket. For a time this
-// process goes on, and accepts connections, as no other one would.
-func (s *server) replaced() {
-	open := s.all()
-	for _, session := range open {
-		session.Drain()
-	}
-	if len(open) > 0 {
-		select {
-		case <-time.After(replacedFor):
-		case <-s.none:
-		}
-	}
-	// From here on packets wait for the other process: those of clients that come back at once too.
-	s.socket.SetReadDeadline(time.Unix(1, 0))
-	var wait sync.WaitGroup
-	for _, session := range s.all() {
-		wait.Go(session.Kill)
-	}
-	wait.Wait()
-	s.Close() // handshakes too
-	s.end()
-}
-
-func (s *server) all() []*h3.Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*h3.Session, 0, len(s.sessions))
-	for session := range s.sessions {
-		all = append(all, session)
-	}
-	return all
+	s.Failed()
+	s.relay.Close()
 }

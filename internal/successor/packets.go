@@ -13,16 +13,28 @@ type Packets struct {
 	*net.UDPConn
 	// Note is what the process before has noted for this one.
 	Note []byte
+	// More are the sockets that it has passed with it.
+	More []*net.UnixConn
 	// Mine is closed when this process is the one that reads.
 	Mine <-chan struct{}
 	drop func()
 }
 
-// ListenPackets returns the UDP socket that was passed for an address, or opens one. note returns
-// what the successor is to know. leave is called when there is a successor that serves: when it
-// returns that one reads, and this process may not any more. Without a process, nil, the socket is
-// not passed on.
-func (p *Process) ListenPackets(addr *net.UDPAddr, note func() []byte, leave func()) (*Packets, error) {
+// A PacketsUser uses a UDP socket that a successor is to inherit.
+type PacketsUser interface {
+	// Pass returns what the successor is to know, and the descriptors, of Pair, that it is to
+	// inherit beside the socket, which the caller then owns. Replaced or Failed follows.
+	Pass() (note []byte, more []int, err error)
+	// Replaced is called when that serves: when it returns, that one reads, and this process may
+	// not any more.
+	Replaced()
+	// Failed is called when it does not.
+	Failed()
+}
+
+// ListenPackets returns the UDP socket that was passed for an address, or opens one. Without a
+// process, nil, the socket is not passed on.
+func (p *Process) ListenPackets(addr *net.UDPAddr, u PacketsUser) (*Packets, error) {
 	network := "udp"
 	if addr.IP.To4() != nil {
 		network = "udp4" // of "udp" 0.0.0.0 is every address of IPv6 too
@@ -33,12 +45,14 @@ func (p *Process) ListenPackets(addr *net.UDPAddr, note func() []byte, leave fun
 		close(mine)
 		return &Packets{UDPConn: c, Mine: mine, drop: func() {}}, err
 	}
-	k := &Kept{Network: "udp", Address: addr.String(), Note: note, Replaced: leave}
+	var note []byte
+	k := &Kept{Network: "udp", Address: addr.String(), Note: func() []byte { return note },
+		Replaced: u.Replaced, Failed: u.Failed}
 	s, ok := p.Take(k.Network, k.Address)
 	if !ok {
 		s = new(Socket)
 	}
-	c, err := s.packets(network, addr)
+	c, more, err := s.packets(network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -51,23 +65,48 @@ func (p *Process) ListenPackets(addr *net.UDPAddr, note func() []byte, leave fun
 		if err := raw.Control(func(own uintptr) { fd, duplicated = sys.Dup(int(own)) }); err != nil {
 			return nil, net.ErrClosed
 		}
-		return []int{fd}, duplicated
+		if duplicated != nil {
+			return nil, duplicated
+		}
+		var fds []int
+		if note, fds, err = u.Pass(); err != nil {
+			sys.Close(fd)
+			return nil, err
+		}
+		return append([]int{fd}, fds...), nil
 	}
-	return &Packets{UDPConn: c, Note: s.Note, Mine: p.Confirmed(), drop: p.Keep(k)}, nil
+	return &Packets{UDPConn: c, Note: s.Note, More: more, Mine: p.Confirmed(), drop: p.Keep(k)}, nil
 }
 
-// packets returns the connection of a socket that was passed, or opens one if there is none.
-func (s *Socket) packets(network string, addr *net.UDPAddr) (*net.UDPConn, error) {
+// packets returns the connections of sockets that were passed, or opens one if there is none.
+func (s *Socket) packets(network string, addr *net.UDPAddr) (*net.UDPConn, []*net.UnixConn, error) {
 	if len(s.FDs) == 0 {
-		return net.ListenUDP(network, addr)
+		c, err := net.ListenUDP(network, addr)
+		return c, nil, err
+	}
+	var more []*net.UnixConn
+	fds := s.FDs[1:]
+	for i, fd := range fds {
+		c, err := connOf(fd)
+		if err != nil {
+			closeAll(append(fds[i+1:], s.FDs[0]))
+			for _, c := range more {
+				c.Close()
+			}
+			return nil, nil, err
+		}
+		more = append(more, c.(*net.UnixConn)) // inherit has checked that it is one, and UDP the first
 	}
 	f := os.NewFile(uintptr(s.FDs[0]), "packets")
 	defer f.Close()
 	c, err := net.FilePacketConn(f)
 	if err != nil {
-		return nil, err
+		for _, c := range more {
+			c.Close()
+		}
+		return nil, nil, err
 	}
-	return c.(*net.UDPConn), nil // inherit has checked that it is one
+	return c.(*net.UDPConn), more, nil
 }
 
 // Drop has no later process inherit the socket.

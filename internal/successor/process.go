@@ -65,6 +65,9 @@ type Kept struct {
 	// Confirmed and Replaced, if not nil, are called before the channels of Process of these names
 	// are closed. That waits for them; Replaced of all is called at the same time.
 	Confirmed, Replaced func()
+	// Failed, if not nil, is called when a process for which Sockets was called does not serve after
+	// all, and before Upgrade returns.
+	Failed func()
 }
 
 // Current is this process. The first call takes what was inherited, and the variables that tell

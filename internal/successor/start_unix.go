@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,15 +29,9 @@ const introduceWait = 10 * time.Second
 func start(p program, fds []int) (*child, error) {
 	// Not by package os: its files would become blocking ones, and with them the sockets of the
 	// loops, which share their state.
-	syscall.ForkLock.RLock()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		sys.CloseOnExec(pair[0])
-		sys.CloseOnExec(pair[1])
-	}
-	syscall.ForkLock.RUnlock()
+	pair, err := socketpair(syscall.SOCK_STREAM)
 	if err != nil {
-		return nil, os.NewSyscallError("socketpair", err)
+		return nil, err
 	}
 	defer sys.Close(pair[1])
 	control, err := connOf(pair[0])
@@ -57,6 +52,37 @@ func start(p program, fds []int) (*child, error) {
 	}
 	control.Close()
 	return nil, err
+}
+
+func socketpair(kind int) (pair [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if pair, err = syscall.Socketpair(syscall.AF_UNIX, kind, 0); err != nil {
+		return pair, os.NewSyscallError("socketpair", err)
+	}
+	sys.CloseOnExec(pair[0])
+	sys.CloseOnExec(pair[1])
+	return pair, nil
+}
+
+// Pair returns the ends of a pair of sockets that keep messages apart: that of this process, and
+// the descriptor of one that successors are to inherit. On Linux reading ends with io.EOF when no
+// process has the latter any more. macOS has no such sockets, only those that do not end.
+func Pair() (own *net.UnixConn, other int, err error) {
+	kind := syscall.SOCK_SEQPACKET
+	if runtime.GOOS == "darwin" {
+		kind = syscall.SOCK_DGRAM
+	}
+	pair, err := socketpair(kind)
+	if err != nil {
+		return nil, -1, err
+	}
+	c, err := connOf(pair[0])
+	if err != nil {
+		sys.Close(pair[1])
+		return nil, -1, err
+	}
+	return c.(*net.UnixConn), pair[1], nil
 }
 
 // environment returns the variables of the new process. Those of systemd that name this process
@@ -101,9 +127,10 @@ func (p *Process) inherit(v string) error {
 	next := controlFD + 1
 	for _, one := range m.Sockets {
 		s := &Socket{Network: one.Network, Address: one.Address, Number: one.Number, Note: one.Note}
-		for range one.Count {
+		for i := range one.Count {
 			sys.CloseOnExec(next)
-			if !sys.IsListening(next) && (s.Network != "udp" || !sys.IsPackets(next)) {
+			if packets := s.Network == "udp"; !packets && !sys.IsListening(next) ||
+				packets && (i == 0 && !sys.IsPackets(next) || i > 0 && !sys.IsLocal(next)) {
 				return fmt.Errorf("the process before has passed a descriptor for %s that does not listen", s.Address)
 			}
 			s.FDs = append(s.FDs, next)

@@ -51,6 +51,14 @@ func (p *Process) Upgrade(ctx context.Context, o Options) (pid int, err error) {
 	pid, err = p.upgrade(ctx, o)
 	if err != nil {
 		p.mu.Lock()
+		kept := slices.Clone(p.kept)
+		p.mu.Unlock()
+		for _, k := range kept {
+			if k.Failed != nil {
+				k.Failed()
+			}
+		}
+		p.mu.Lock()
 		p.upgrading = false
 		p.mu.Unlock()
 		p.Notify(systemd.Ready, systemd.Status("The upgrade failed: "+err.Error()))

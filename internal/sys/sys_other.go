@@ -29,6 +29,7 @@ func SetNonblock(fd int) error                      { return ErrUnsupported }
 func CloseOnExec(fd int)                            {}
 func IsListening(fd int) bool                       { return false }
 func IsPackets(fd int) bool                         { return false }
+func IsLocal(fd int) bool                           { return false }
 func ReceiveBuffer(fd int) (int, error)             { return 0, ErrUnsupported }
 func ReservePlace() (int, error)                    { return -1, ErrUnsupported }
 func SetReusePort(fd int) error                     { return ErrUnsupported }

@@ -67,6 +67,17 @@ func IsPackets(fd int) bool {
 	return false
 }
 
+// IsLocal reports whether fd is a socket of messages between processes.
+func IsLocal(fd int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind == unix.SOCK_STREAM {
+		return false
+	}
+	addr, err := unix.Getsockname(fd)
+	_, ok := addr.(*unix.SockaddrUnix)
+	return err == nil && ok
+}
+
 // ReceiveBuffer returns how many bytes of packets a socket keeps that have not been read.
 func ReceiveBuffer(fd int) (int, error) {
 	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
