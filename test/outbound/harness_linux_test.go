@@ -183,6 +183,12 @@ func (r *trip) Answered(status int, _ uint8, _ bool) ([]byte, *outbound.Server) 
 	return nil, nil
 }
 
+// Gone implements outbound.Route. Bodies have arrived when a gateway is called, and are kept.
+func (r *trip) Gone() { r.g.t.Error("a body is not kept") }
+
+// Spoilt implements outbound.Route.
+func (r *trip) Spoilt(int, string) { r.g.t.Error("a body is spoilt") }
+
 func (r *trip) Done(why reason.Code) {
 	r.g.mu.Lock()
 	defer r.g.mu.Unlock()
