@@ -87,12 +87,12 @@ func (x *exchange) note(k string, vv []string, start int) bool {
 	case "Content-Length":
 		f = &h.length
 		if len(vv) > 0 && vv[0] != "" {
-			n, err := strconv.ParseUint(vv[0], 10, 63) // RFC 9110 section 8.6: digits alone
-			if err != nil {
+			n, err := strconv.ParseInt(vv[0], 10, 64)
+			if err != nil || n < 0 {
 				x.s.Logf("http: invalid Content-Length of %q", vv[0])
 				return false
 			}
-			w.Length = int64(n)
+			w.Length = n
 		}
 	case "Content-Type":
 		f = &h.contentType
