@@ -143,11 +143,13 @@ func TestEarlyData(t *testing.T) {
 	if a := conn.get("/after"); a.field("early") != "false" {
 		t.Errorf("%+v", a)
 	}
+	h.mu.Lock()
 	for what, n := range h.all {
 		if n != 1 {
 			t.Errorf("%s has run %d times", what, n)
 		}
 	}
+	h.mu.Unlock()
 	servertest.Eventually(t, "it is counted", func() bool {
 		n := s.Stats()
 		return n.Connections.HTTP3 == 1 && len(n.TLS.Versions) == 1 && n.TLS.Versions[0].N == 2 && n.TLS.Resumed == 1 && n.TLS.Running == 0
