@@ -24,7 +24,7 @@ type Options struct {
 	// the client has shown to be its own within a day; others wait. In their handlers
 	// http.Request.TLS.HandshakeComplete is false. An attacker that reads and sends packets on the
 	// client's way can have such a request run a second time (RFC 8470), so handlers of these methods
-	// must change nothing, or be behind middleware.NoEarlyData. Of several instances only the one
+	// must change nothing, or be protected by middleware.NoEarlyData. Of several instances only the one
 	// that a client was at last gives it early data. A TLSConfig.GetConfigForClient must return the
 	// same Config for the same host.
 	EarlyData bool

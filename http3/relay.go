@@ -16,7 +16,7 @@ import (
 
 // relay is a UDP socket that processes share, as quic-go reads it. One process at a time reads the
 // socket: the last one. Packets for the connections of those before it go to them over a socket
-// that each has for that purpose, which nobody else can write to. All of them write to the UDP
+// that each has for that purpose, which no other process can write to. All of them write to the UDP
 // socket.
 //
 // Without a process before this one it is the socket, and a load of a pointer for each batch.
@@ -114,7 +114,7 @@ func (r *relay) keep(ms []ipv4.Message, older []way) (kept int) {
 	return kept
 }
 
-// pass passes a message on, or drops it if the other process is behind, as a full UDP socket does.
+// pass passes a message on, or drops it if the other process cannot keep up, as a full UDP socket does.
 // False: that process has ended. The message is this one's then, whose transport tells the client
 // by a stateless reset, as they have the same key, that the connection is gone.
 func (r *relay) pass(w way, m *ipv4.Message) bool {

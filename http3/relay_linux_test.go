@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/chert-http/chert/internal/successor"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 const patience = 20 * time.Second
@@ -318,11 +319,7 @@ func TestWaysEnd(t *testing.T) {
 		t.Error("there is no way")
 	}
 	own.Close()
-	for end := time.Now().Add(patience); p.ways() != nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it is still there")
-		}
-	}
+	servertest.Eventually(t, "the way is gone", func() bool { return p.ways() == nil })
 	last := short(id(t, 0))
 	from.WriteTo(last, to.LocalAddr())
 	p.gets(from.LocalAddr(), last)

@@ -217,7 +217,7 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 	}
 	var err error
 	if res.Status == 100 {
-		c.goAhead() // the client is told when its body is read
+		c.goAhead() // the client gets its own 100 when its body is read
 	} else if !res.Interim() || forward.CheckResponse(b, res) == nil {
 		err = x.client.Response(b, res, add)
 	}

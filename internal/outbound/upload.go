@@ -26,7 +26,7 @@ type upload struct {
 // 9110 section 10.1.1).
 const continueWait = int64(1e9)
 
-// joinUpload is the largest part of a body that is copied behind its chunk's size.
+// joinUpload is the largest part of a body that is copied after its chunk's size.
 const joinUpload = 4 << 10
 
 // Room reports whether Upload may be called. If not, Client.Room follows, or the end.

@@ -24,7 +24,7 @@ type side struct {
 // A round is what a side has done in its turn.
 type round struct {
 	from, to        time.Time
-	idle            time.Duration // the processor's time for a request that publishes to nobody
+	idle            time.Duration // the processor's time for a request that publishes to a topic without clients
 	requests        int
 	used, storeUsed time.Duration
 	commands        int

@@ -43,7 +43,7 @@ func TestBottleneck(t *testing.T) {
 		{0, 500, 27*ms + ms/2},
 		{0, 40, 0},
 		{ms - 1, 40, 0},               // the first is still passing
-		{ms, 1000, 28*ms + ms/2},      // behind the others
+		{ms, 1000, 28*ms + ms/2},      // after the others
 		{ms, 1000, 0},                 // three again
 		{100 * ms, 1000, 126 * ms},    // the line has been idle
 		{100 * ms, 1000, 127 * ms},    //

@@ -36,7 +36,7 @@ var uploads = []struct{ name, in string }{
 	{"trailers", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: Sum\r\n\r\nc\r\nabcdefghijkl\r\n0\r\nSum: 1\r\n\r\n"},
 }
 
-// TestUploads sends a request byte by byte, and cut in two at every byte, with another request behind it. Each
+// TestUploads sends a request byte by byte, and cut in two at every byte, with another request after it. Each
 // server sees the same as when it comes in one piece.
 func TestUploads(t *testing.T) {
 	for _, c := range uploads {
@@ -284,8 +284,8 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// TestUploadBehindMiddleware: what decides about a request decides the same when its body comes later than its head.
-func TestUploadBehindMiddleware(t *testing.T) {
+// TestUploadThroughMiddleware: what decides about a request decides the same when its body comes later than its head.
+func TestUploadThroughMiddleware(t *testing.T) {
 	refused := direct.NewResponse(403, nil, []byte("no"))
 	refuse := filter.New(func(c *filter.Call) filter.Outcome {
 		if c.HasHeader("X-Refuse") {
@@ -296,7 +296,10 @@ func TestUploadBehindMiddleware(t *testing.T) {
 	inspect := filter.New(func(c *filter.Call) filter.Outcome { // looks at bodies, as one against attacks
 		body := c.Wire().Body()
 		if w, r := c.Plain(); r != nil {
-			body, _ = io.ReadAll(r.Body)
+			var err error
+			if body, err = io.ReadAll(r.Body); err != nil {
+				t.Error(err)
+			}
 			r.Body = io.NopCloser(strings.NewReader(string(body)))
 			c.SetPlain(w, r)
 		}

@@ -47,7 +47,7 @@ func (in *intake) section(b []byte, fields []http1.Field, lim *http1.Limits) (n 
 	return n, out, err
 }
 
-// maxSkip is how much of a body that nobody wants is read so that the connection can be kept; see bridge.Body.
+// maxSkip is how much of an unread body is discarded so that the connection can be kept; see bridge.Body.
 const maxSkip = 256 << 10
 
 // skippable reports whether so much of the body is left that it can be skipped.
