@@ -59,6 +59,7 @@ func (s *Server) http2Config(cfg *h1.Config) *h2.Config {
 		AnyCipher:    of.PermitProhibitedCipherSuites,
 		CountError:   of.CountError,
 		Slice:        h2.DefaultSlice,
+		Frugal:       s.frugal,
 	}
 	c.ExtendedConnect = s.ExtendedConnect
 	if of.MaxReceiveBufferPerConnection != 0 || of.MaxReceiveBufferPerStream != 0 {

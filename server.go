@@ -241,6 +241,7 @@ type Server struct {
 	held       int               // handshakes of HTTP/3
 	layer      func() conn.Layer // wraps connections on loops; for tests
 	drainFor   time.Duration     // of a body that the handler left unread; for tests; 0 is the default
+	frugal     bool              // h2.Config.Frugal; for tests
 	kernel     *testhook.Kernel  // in place of the system's sockets; for tests
 	quiet      *sync.Cond        // signalled when one of the above has ended
 	told       chan struct{}     // closed when Shutdown or Close has closed the listeners; see Stopping

@@ -19,6 +19,7 @@ type hook struct{ s *Server }
 func (h hook) Layer(f func() conn.Layer) { h.s.layer = f }
 func (h hook) DrainFor(d time.Duration)  { h.s.drainFor = d }
 func (h hook) Kernel(k *testhook.Kernel) { h.s.kernel = k }
+func (h hook) Frugal()                   { h.s.frugal = true }
 func (h hook) KeepAlives() bool          { return !h.s.noKeepAlives.Load() }
 func (h hook) Ending() bool              { return h.s.stopping.Load() }
 

@@ -181,7 +181,8 @@ function tiles(r, color) {
   set($("open"), number(c.open));
   const kinds = [{ name: "active", n: c.active }, { name: "HTTP/1", n: c.http1 }, { name: "HTTP/2", n: c.http2 },
     { name: "HTTP/3", n: c.http3 }, { name: "WebSockets", n: c.webSockets }, { name: "streams", n: c.eventStreams }, { name: "on goroutines", n: c.goroutines }];
-  set($("conns"), [listed(kinds.filter(k => k.n > 0), number), `${number(c.accepted)} new/s`].filter(Boolean).join("; "));
+  set($("conns"), [listed(kinds.filter(k => k.n > 0), number), `${number(c.accepted)} new/s`,
+    r.tls.early > 0 && `${number(r.tls.early)} early requests/s`].filter(Boolean).join("; "));
   set($("running"), number(r.running));
   set($("waiting"), `${number(r.waiting)} waiting; ${listed(r.ways.filter(w => w.n > 0), n => percent(n / (r.requests || 1)))}`);
   set($("written"), bytes(r.written));

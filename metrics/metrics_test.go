@@ -76,7 +76,7 @@ func full() (s stats.Snapshot) {
 	}
 	s.Loops[1].Stale = true
 	s.Placement = stats.Placement{Proofs: 4, Demotions: 2}
-	s.TLS = stats.TLS{Versions: counts("1.2", "1.3"), Resumed: 1, Failed: 1, Running: 1, Waiting: 1, Duration: quick}
+	s.TLS = stats.TLS{Versions: counts("1.2", "1.3"), Resumed: 1, EarlyRequests: 1, Failed: 1, Running: 1, Waiting: 1, Duration: quick}
 	return s
 }
 

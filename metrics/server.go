@@ -59,6 +59,8 @@ var (
 var (
 	handshakes        = desc("chert_tls_handshakes_total", "Finished handshakes, by version.", "tls_protocol_version")
 	handshakesResumed = desc("chert_tls_handshakes_resumed_total", "Finished handshakes that resumed a session.")
+	earlyRequests     = desc("chert_tls_early_requests_total",
+		"Requests that ran before the handshake had finished (0-RTT).")
 	handshakesFailed  = desc("chert_tls_handshakes_failed_total", "Handshakes that ended with an error.")
 	handshakesRunning = desc("chert_tls_handshakes_running", "Handshakes in progress on goroutines.")
 	handshakesWaiting = desc("chert_tls_handshakes_waiting", "Handshakes that wait for their turn.")
@@ -112,6 +114,7 @@ func (o *sink) loops(s *stats.Snapshot) {
 func (o *sink) tls(t *stats.TLS) {
 	o.counts(handshakes, t.Versions)
 	o.counter(handshakesResumed, t.Resumed)
+	o.counter(earlyRequests, t.EarlyRequests)
 	o.counter(handshakesFailed, t.Failed)
 	o.gauge(handshakesRunning, t.Running)
 	o.gauge(handshakesWaiting, t.Waiting)

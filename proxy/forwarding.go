@@ -262,9 +262,15 @@ func (f *forwarding) again() bool {
 
 // stand responds with the failure of the latest try.
 func (f *forwarding) stand(p *pick, a *attempt, obstacle string) {
-	if a.Reason == reason.ClientGone && a.err != nil && f.r.Context().Err() == nil {
-		f.clientFailed(p, a.err)
-		return
+	if a.Reason == reason.ClientGone {
+		err := a.err
+		if f.r.Context().Err() != nil {
+			err = f.late()
+		}
+		if err != nil {
+			f.clientFailed(p, err)
+			return
+		}
 	}
 	e := f.error(p, a.Reason, a.err)
 	e.tried(&a.Attempt, a.idle)
@@ -274,16 +280,28 @@ func (f *forwarding) stand(p *pick, a *attempt, obstacle string) {
 	f.respondError(e)
 }
 
+// late returns the error of a body that has not come in time, which has ended the context of the request
+// although the client is still there; otherwise nil.
+func (f *forwarding) late() error {
+	if f.upload == nil {
+		return nil
+	}
+	if err := f.upload.LateFailure(); errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
 // clientFailed is for a body that the client has not sent as announced.
 func (f *forwarding) clientFailed(p *pick, err error) {
 	e := f.error(p, reason.ClientGone, err)
 	var tooLarge *http.MaxBytesError
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // of the body alone, although it ends the context
+		e.Status, e.Reason = http.StatusRequestTimeout, "request body not received in time"
 	case f.r.Context().Err() != nil, errors.Is(err, net.ErrClosed):
 	case errors.As(err, &tooLarge):
 		e.Status, e.Reason = http.StatusRequestEntityTooLarge, "request body too large"
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		e.Status, e.Reason = http.StatusRequestTimeout, "request body not received in time"
 	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, context.Canceled):
 		e.Status, e.Reason = http.StatusBadRequest, "request body malformed"
 	}

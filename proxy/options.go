@@ -82,7 +82,7 @@ type UpstreamOptions struct {
 	// none are kept. It is less for a server that announces less by Keep-Alive, or is seen to
 	// close connections earlier.
 	IdleTimeout time.Duration
-	// MaxIdle are the most connections that are kept for each server. Default 256; negative:
+	// MaxIdle are the most connections that are kept for each server. Default 1024; negative:
 	// none are kept.
 	MaxIdle int
 

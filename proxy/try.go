@@ -205,7 +205,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 	res, err := p.link.h2.transport.RoundTrip(out)
 	f.report.Reused = t.reused.Load()
 	if err != nil {
-		fail := h2Failure(ctx, err, t.sent.Load(), false)
+		fail := f.failure2(ctx, err, t.sent.Load(), false)
 		end()
 		f.closeBody(out)
 		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress}, err: fail.Err}
@@ -231,7 +231,8 @@ func (f *forwarding) try2(p *pick) *attempt {
 	}
 	f.unstrip(res.Header)
 	res.Header.Add("Via", "2 "+f.h.o.Via)
-	res.Body = &body2{ReadCloser: res.Body, ctx: ctx, cancel: cancel, stall: f.u.o.StallTimeout, end: func() {
+	failure := func(err error) error { return f.failure2(ctx, err, true, true) }
+	res.Body = &body2{ReadCloser: res.Body, failure: failure, cancel: cancel, stall: f.u.o.StallTimeout, end: func() {
 		end()
 		f.closeBody(out)
 	}}
@@ -252,6 +253,18 @@ func malformed2(res *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// failure2 is h2Failure, unless the client's body has failed: the Transport returns its error as if it were one
+// of the server.
+func (f *forwarding) failure2(ctx context.Context, err error, sent, received bool) *origin.Failure {
+	fail := h2Failure(ctx, err, sent, received)
+	if f.upload != nil {
+		if err := f.upload.Failure(); err != nil {
+			fail.Reason, fail.Err = reason.ClientGone, err
+		}
+	}
+	return fail
 }
 
 func (f *forwarding) closeBody(out *http.Request) {
@@ -333,10 +346,10 @@ func (f *forwarding) trailersAccepted() bool {
 // body2 is the body of a response of HTTP/2, with a limit for stalls.
 type body2 struct {
 	io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	stall  time.Duration
-	end    func()
+	failure func(error) error
+	cancel  context.CancelCauseFunc
+	stall   time.Duration
+	end     func()
 }
 
 func (b *body2) Read(p []byte) (int, error) {
@@ -349,7 +362,7 @@ func (b *body2) Read(p []byte) (int, error) {
 		timer.Stop()
 	}
 	if err != nil && err != io.EOF {
-		err = h2Failure(b.ctx, err, true, true)
+		err = b.failure(err)
 	}
 	return n, err
 }

@@ -93,7 +93,7 @@ func (o *UpstreamOptions) complete() error {
 		o.MaxIdle = -1
 	}
 	orDefault(&o.IdleTimeout, time.Minute)
-	orDefault(&o.MaxIdle, 256)
+	orDefault(&o.MaxIdle, 1024)
 	o.MaxRequests, o.Queue = max(o.MaxRequests, 0), max(o.Queue, 0)
 	return nil
 }

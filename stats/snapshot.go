@@ -234,6 +234,8 @@ type TLS struct {
 	// that resumed a session.
 	Versions []Count
 	Resumed  uint64
+	// EarlyRequests have run before the handshake of their connection had finished (0-RTT).
+	EarlyRequests uint64
 	// Failed handshakes ended with an error.
 	Failed uint64
 	// Running is how many are in progress on goroutines, Waiting how many wait for

@@ -92,6 +92,7 @@ type Conn struct {
 	alone   bool         // Options.Serve runs: messages are for Read
 	ready   bool         // Read has a message
 	packed  bool         // the message is still compressed
+	pending bool         // it waits for Data on a goroutine
 	surplus int32        // bytes received since closing
 	weight  uint8        // how many frames what was inflated in this turn of the loop counts as
 	spread  timer.Spread // of Pings

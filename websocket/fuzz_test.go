@@ -43,7 +43,7 @@ func (l *fakeLink) Offer(a, b []byte, limit int) (bool, error) {
 	return false, nil
 }
 
-// move moves the bytes, as a loop does that keeps its buffer, for Serve.
+// move moves the bytes, as a loop does that keeps its buffer, for Data elsewhere.
 func (l *fakeLink) move() {
 	l.off = true
 	old := l.in
@@ -61,11 +61,9 @@ func (l *fakeLink) feed(s *session, b []byte) bool {
 		for next == link.Requeue || next == link.Elsewhere {
 			if next == link.Elsewhere {
 				l.move()
-				next = s.Serve()
-				l.off = false
-				continue
 			}
 			next = s.Data(false)
+			l.off = false
 		}
 		if next != link.More {
 			return false

@@ -62,12 +62,10 @@ func newNetLink(nc net.Conn, c *Conn) *netLink {
 
 // hijack takes the connection of w over.
 func hijack(w http.ResponseWriter, c *Conn) error {
+	w.WriteHeader(http.StatusSwitchingProtocols)
 	// gin delays WriteHeader until something is written.
 	if g, ok := w.(interface{ WriteHeaderNow() }); ok {
-		w.WriteHeader(http.StatusSwitchingProtocols)
 		g.WriteHeaderNow()
-	} else {
-		w.WriteHeader(http.StatusSwitchingProtocols)
 	}
 	nc, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {

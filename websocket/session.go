@@ -39,17 +39,22 @@ func (s *session) Data(eof bool) link.Next {
 	} else {
 		s.heard = now
 	}
-	if s.choked.Load() {
-		return link.Pause
-	}
 	s.weight = 0
 	s.mu.Lock()
 	s.corked, s.serves = s.link.OnLoop(), true
 	s.mu.Unlock()
-	return s.done(s.read(eof))
+	next := link.More
+	if s.pending { // after Elsewhere
+		s.pending = false
+		next = s.proceed()
+	}
+	if next == link.More && !s.choked.Load() {
+		next = s.read(eof)
+	}
+	return s.done(next)
 }
 
-// done ends Data or Serve, and returns what is to happen next.
+// done ends Data, and returns what is to happen next.
 func (s *session) done(next link.Next) link.Next {
 	if next == link.Elsewhere {
 		return next
@@ -182,32 +187,25 @@ func (s *session) piece(p wsframe.Piece, k int) link.Next {
 	return s.deliver()
 }
 
-// elsewhere has Serve continue.
+// elsewhere has Data continue on a goroutine.
 func (s *session) elsewhere() link.Next {
 	s.uncork()
+	s.pending = true
 	return link.Elsewhere
 }
 
-// Serve implements takeover.Session.
-func (s *session) Serve() link.Next { return s.done(s.serve()) }
-
-func (s *session) serve() link.Next {
+// proceed goes on with a message after elsewhere.
+func (s *session) proceed() link.Next {
 	if s.packed {
 		if _, err := s.inflate(false); err != nil {
 			s.drop()
 			return s.conn().failed(err)
 		}
 	}
-	next := link.More
 	if s.ignores() {
-		s.drop()
-	} else {
-		next = s.deliver()
+		return s.drop()
 	}
-	if next == link.More {
-		next = link.Requeue
-	}
-	return next
+	return s.deliver()
 }
 
 // ignores reports whether messages are not delivered any more, or never.

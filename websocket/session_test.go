@@ -175,7 +175,7 @@ func TestInlineInflate(t *testing.T) {
 	if next := s.Data(false); next != link.Elsewhere || got != 0 {
 		t.Fatalf("a message of empty blocks: %d, %d messages", next, got)
 	}
-	if next := s.Serve(); got != 1 {
+	if next := s.Data(false); got != 1 {
 		t.Error(got, "messages", next)
 	}
 	for _, tt := range []struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/proxyproto"
-	"github.com/chert-http/chert/stats"
 )
 
 // proxyHeaderTimeout bounds the time from the accept to the end of a PROXY protocol header.
@@ -34,6 +33,7 @@ func headerFailed(a *loop.Accept, proxy string, err error) {
 
 // preamble is the session until a header has come.
 type preamble struct {
+	conn.Quiet
 	*loop.Accept
 	link     conn.Link
 	begin    func(client string) conn.Next
@@ -96,16 +96,11 @@ func (s *preamble) Drain(since int64) conn.Next {
 func (s *preamble) Since(int64) int64 { return s.accepted }
 func (s *preamble) New() bool         { return true }
 
-// The rest of conn.Session is for those that send or run user code.
-func (s *preamble) Serve() conn.Next    { return conn.Close }
-func (s *preamble) Writable() conn.Next { return conn.More }
-func (s *preamble) Late(time.Duration)  {}
-func (s *preamble) PeerGone(bool)       {}
-func (s *preamble) Closed(bool)         {}
+// Closed implements conn.Session.
+func (s *preamble) Closed(bool) {}
 
-// Speaks and Running implement conn.Inspected.
-func (s *preamble) Speaks() string                                  { return "PROXY header of " + s.proxy }
-func (s *preamble) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (s *preamble) Speaks() string { return "PROXY header of " + s.proxy }
 
 // readHeader reads the header of a connection on a goroutine, and no byte after it: what follows
 // is read through nc, which may be TLS.

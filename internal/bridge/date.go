@@ -25,13 +25,21 @@ const dateFor = int64(time.Second)
 
 // AppendDate appends the Date field for now, of sys.Nanotime, which is the
 // current time or just before.
-func AppendDate(b []byte, now int64) []byte {
+func AppendDate(b []byte, now int64) []byte { return append(b, dateAt(now)...) }
+
+// DateValue is the value of that field.
+func DateValue(now int64) string {
+	line := dateAt(now)
+	return line[len("Date: ") : len(line)-len("\r\n")]
+}
+
+func dateAt(now int64) (line string) {
 	d := lastDate.Load()
 	if d == nil || now < d.from || now >= d.until {
 		d = newDate()
 		lastDate.Store(d)
 	}
-	return append(b, d.line...)
+	return d.line
 }
 
 func newDate() *date {

@@ -51,8 +51,10 @@ func (e *Edits) call(c *Client, x *wire.Exchange) {
 	}, c.LogEnd)
 }
 
-// Instead has x respond with r, for which no other server has responded.
-func (e *Edits) Instead(c *Client, x *wire.Exchange, r *direct.Response) wire.Answer {
+// Instead returns r, for which no other server has responded, as the answer to a request with a method.
+func (e *Edits) Instead(c *Client, method string, r *direct.Response) wire.Answer {
+	x := new(wire.Exchange)
+	x.Reset(wire.Request{Method: method})
 	for _, k := range e.Kept() {
 		x.Keep(wire.NewName(k.Name), k.Value)
 	}

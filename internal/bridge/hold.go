@@ -7,7 +7,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
-	"github.com/chert-http/chert/stats"
 )
 
 // This file lets requests wait for their answers after their handlers.
@@ -50,11 +49,10 @@ type held struct {
 	sent    bool // the answer, or at least the Link has it
 }
 
-var _ conn.Inspected = (*held)(nil)
+var _ conn.Speaker = (*held)(nil)
 
-// Speaks and Running implement conn.Inspected.
-func (h *held) Speaks() string                                  { return "HTTP/1" }
-func (h *held) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (h *held) Speaks() string { return "HTTP/1" }
 
 // Data and the following implement conn.Session. What the client sends meanwhile is
 // for the session afterwards.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
@@ -67,6 +68,28 @@ type Progress struct {
 	watcher  wire.Watcher
 
 	notify chan bool // for CloseNotify
+}
+
+// TrailersOf returns the trailers among the handler's fields: those that were announced, and those
+// with http.TrailerPrefix whose names are allowed. It is nil if there are none, as for most responses.
+func (p *Progress) TrailersOf(h http.Header, allowed func(name string) bool) (all http.Header) {
+	add := func(name string, vv []string) {
+		if all == nil {
+			all = make(http.Header)
+		}
+		all[name] = append(all[name], vv...)
+	}
+	for k, vv := range h {
+		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok && allowed(name) {
+			add(name, vv)
+		}
+	}
+	for _, k := range p.Trailers {
+		if vv, ok := h[k]; ok {
+			add(k, vv)
+		}
+	}
+	return all
 }
 
 // StageSize is how much of the body is held back before the head must be sent:

@@ -9,7 +9,6 @@ import (
 	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
-	"github.com/chert-http/chert/stats"
 )
 
 // This file lets responses outlive their handlers.
@@ -57,7 +56,7 @@ type lasting struct {
 var (
 	_ takeover.Stream = (*lasting)(nil)
 	_ conn.Session    = (*lasting)(nil)
-	_ conn.Inspected  = (*lasting)(nil)
+	_ conn.Speaker    = (*lasting)(nil)
 )
 
 func (l *lasting) count(begun bool) {
@@ -65,9 +64,8 @@ func (l *lasting) count(begun bool) {
 	l.c.Count(tally.TakenBegun, begun)
 }
 
-// Speaks and Running implement conn.Inspected.
-func (l *lasting) Speaks() string                                  { return "event stream" }
-func (l *lasting) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (l *lasting) Speaks() string { return "event stream" }
 
 // maxJunk bounds what a client may send during such a response, in bytes. It has been
 // told that the connection ends after it.

@@ -30,13 +30,3 @@ var (
 func (c *Client) Take() Client {
 	return Client{Config: c.Config, Link: c.Link, more: c.more, Waits: c.Waits}
 }
-
-// DateValue is the value of the Date field as it is at now; see AppendDate.
-func DateValue(now int64) string {
-	d := lastDate.Load()
-	if d == nil || now < d.from || now >= d.until {
-		d = newDate()
-		lastDate.Store(d)
-	}
-	return d.line[len("Date: ") : len(d.line)-len("\r\n")]
-}

@@ -154,9 +154,8 @@ var (
 	_ conn.Session  = (*taken)(nil)
 )
 
-// Speaks and Running implement conn.Inspected.
-func (t *taken) Speaks() string                                  { return "WebSocket" }
-func (t *taken) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (t *taken) Speaks() string { return "WebSocket" }
 
 // count counts t, which begins or has ended.
 func (t *taken) count(begun bool) {

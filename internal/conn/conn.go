@@ -28,6 +28,9 @@ type Conn struct {
 	refeed   bool // Data is to be called with the Buffered bytes
 	draining bool // the server is shutting down: no further request after this one
 	look     bool // and the socket has not been read since: a request may have arrived before
+	// torn, of dialled connections: a write has met a reset, which the system reports once. A read then
+	// ends as if the peer had sent FIN. A reset after a FIN is reported as EPIPE.
+	torn bool
 	// off, borrowed and switched belong to the owner. off: it does not drive the
 	// loop; borrowed: in is its driver's scratch buffer; switched: the next Data is
 	// a new session's first one.
@@ -53,9 +56,6 @@ type Conn struct {
 	// fire earlier and is then armed again, so that a request costs no timer
 	// operation.
 	deadline int64
-	// armedAt is when the timer fires, as the loop left it to an owner that
-	// cannot arm it.
-	armedAt int64
 }
 
 var (
@@ -142,12 +142,10 @@ func (c *Conn) arm() {
 // Ready implements loop.Sock.
 func (c *Conn) Ready(r poll.Ready) (mine bool) {
 	if c.state.Load()&owned != 0 {
-		if s := c.state.Or(stateOf(r)); s&owned != 0 {
-			c.notify(r)
-			return true
-		}
+		c.state.Or(stateOf(r))
+		c.notify(r)
+		return true
 	}
-	c.collect()
 	c.ready |= r
 	return c.proceed()
 }
@@ -347,12 +345,12 @@ func (c *Conn) follow(next Next) (goOn, mine bool) {
 	case next == Lost:
 		return false, false
 	case next == Elsewhere && !c.off:
-		c.goServe()
+		c.goElsewhere()
 		return false, true
 	case next == Detached:
 		return false, !c.off // Hijack by user code has given up the loop
 	case c.off:
-		c.own(next)
+		c.handBack(next)
 		return false, false
 	}
 	return c.act(next), true
@@ -451,13 +449,13 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		next = Wait
 	}
 	if c.off {
-		c.own(next) // the disk was slow
+		c.handBack(next) // the disk was slow
 		return false, false
 	}
 	q.giveUp = poll.Never // the peer has accepted something, or is about to be found to
 	switch {
 	case err != nil && c.phase < ending && dialled(c.session):
-		c.ready |= poll.Readable // what the peer has said before may say why
+		c.hear(err) // what the peer has said before may say why
 		return true, true
 	case err != nil:
 		c.closeNow()

@@ -220,11 +220,8 @@ type Layer interface {
 }
 
 // MaxPlain is the most that is passed to Layer.Seal, in bytes: a TLS record's. No
-// record that a Layer opens is longer than MaxSealed.
-const (
-	MaxPlain  = 16 << 10
-	MaxSealed = 20 << 10
-)
+// record that a Layer opens is longer than 20 KiB.
+const MaxPlain = 16 << 10
 
 // File is what SendFile needs of a file. io.Copy passes an *os.File in a
 // wrapper without WriteTo, so the type itself must not be required.

@@ -122,7 +122,9 @@ func (o *Out) LayerError() error {
 func (c *Conn) Act(next Next) {
 	if c.phase < ending {
 		c.phase = reading
-		c.act(next)
+		if c.act(next) && c.ready&poll.Readable != 0 { // that came while the Session was not to be called
+			c.loop.Requeue(c.handle)
+		}
 	}
 }
 
@@ -137,10 +139,17 @@ func (c *Conn) Sent() {
 	}
 }
 
-// Hear has Data called with what the peer has sent, or the connection end: nothing more can be sent.
-func (o *Out) Hear() {
-	o.ready |= poll.Readable
+// Hear has Data called with what the peer has sent, or the connection end: a Send has failed with err,
+// and nothing more can be sent.
+func (o *Out) Hear(err error) {
+	o.hear(err)
 	o.loop.Requeue(o.handle)
+}
+
+// hear has the socket read after a write has failed with err.
+func (c *Conn) hear(err error) {
+	c.torn = c.torn || errors.Is(err, syscall.ECONNRESET)
+	c.ready |= poll.Readable
 }
 
 // GaveUp reports whether the connection has ended because the peer accepted nothing for too long.

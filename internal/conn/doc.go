@@ -14,7 +14,8 @@ package conn
 // loop. Only the owner calls the Session, and uses the socket and all fields
 // except the state word and the queue, which has a lock. Another goroutine may
 // only set bits in the state word (the loop, for events) or post a message (any
-// goroutine).
+// goroutine). The loop becomes the owner again by a message, so owned changes
+// on the loop, or while it has no driver.
 //
 //	             Do                     it ends
 //	+------+ ----------> +-----------+ -------> +------+
@@ -25,24 +26,22 @@ package conn
 //	|      |                             v
 //	|      |      Elsewhere      +-----------------+
 //	|      | ------------------> | a goroutine off |
-//	|      | <------------------ | the loop: own   |
-//	+------+  release: CAS, or   +-----------------+
-//	   |      post(Next)                 |
+//	|      | <------------------ | the loop        |
+//	+------+     post(Next)      +-----------------+
+//	   |                                 |
 //	   | leave                           | Hijack: post(Detached)
 //	   v                                 v
 //	closed                            hijacked
 //
 // User code on the driver costs a lease of the loop and nothing else: no event can
 // arrive meanwhile, so the state word stays 0. If the lease is lost (package
-// loop), Lost sets owned before the next driver starts, and leaves the timer's
-// time in armedAt; when the user code returns, Do detects the loss and sets
-// off, and the goroutine continues as the owner where it was: in the middle of
-// Data, or of a Ready that will return false. It keeps the loop's scratch buffer
-// until then, so Data may run user code that reads bytes in it.
+// loop), Lost sets owned before the next driver starts; when the user code returns,
+// Do detects the loss and sets off, and the goroutine continues as the owner where
+// it was: in the middle of Data, or of a Ready that will return false. It keeps the
+// loop's scratch buffer until then, so Data may run user code that reads bytes in it.
 //
 // An event that arrives while a goroutine off the loop is the owner only sets
-// bits (state.go). release fails if one of them requires action, so no event is
-// lost between the owner's last check and the change of owner.
+// bits (state.go), which takeBack finds. A timer that fires is armed again then.
 //
 // Only the loop closes descriptors. So it may use a socket that another goroutine
 // owns (recv with MSG_PEEK, shutdown) without the risk that its number has been

@@ -21,9 +21,6 @@ func (c *Conn) obey(m Command) {
 		c.loop.Requeue(c.handle)
 	case m == Drain:
 		c.draining = true
-		if c.state.Or(recall)&owned == 0 {
-			c.obey(m) // it has just been released
-		}
 	}
 }
 
@@ -39,7 +36,7 @@ func (c *Conn) Active() bool {
 
 // Spare implements loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
-	if c.state.Load()&(owned|readable) != 0 || c.phase != reading || c.ready&poll.Readable != 0 ||
+	if c.state.Load() != 0 || c.phase != reading || c.ready&poll.Readable != 0 ||
 		c.refeed || c.draining {
 		return 0, false
 	}
@@ -86,11 +83,11 @@ func (c *Conn) GiveWay() bool {
 }
 
 func (c *Conn) kill() {
-	if c.state.Load()&owned == 0 || c.state.Or(shut)&owned == 0 {
+	if c.state.Load()&owned == 0 {
 		c.closeNow()
 		return
 	}
-	if c.state.Load()&hijacked != 0 {
+	if c.state.Or(shut)&hijacked != 0 {
 		return
 	}
 	// The user code's calls fail from now on; the owner ends when it notices.
@@ -126,7 +123,7 @@ func (c *Conn) end(how Next) {
 		c.loop.Poller().CloseWrite(int(c.fd))
 		c.dropBuffers()
 		c.phase = lingering
-		c.deadline = after(c.loop.Now(), int64(LingerFor))
+		c.deadline = c.loop.Now() + int64(LingerFor)
 		c.arm()
 		c.ready |= poll.Readable
 		c.discard()

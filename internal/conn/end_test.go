@@ -116,14 +116,14 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 	}
 }
 
-// Killed between a request's Feed and its Serve: PeerGone found no handler
+// Killed between two requests that a goroutine off the loop serves: PeerGone found no handler
 // that it could tell, so none may begin.
-func TestKillBeforeServe(t *testing.T) {
+func TestKillBeforeDo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})
 	f := &fake{serve: func(f *fake, line string) Next {
 		if line == "kill" {
-			f.t.Error("Serve was called after Kill")
+			f.t.Error("user code was called after Kill")
 		}
 		return echo(f, line)
 	}}
@@ -220,7 +220,7 @@ func TestDrainFreshIsBounded(t *testing.T) {
 	servertest.Await(t, f.closed, "Closed")
 }
 
-// Drain and Kill come at any moment around the end of Serve.
+// Drain and Kill come at any moment around the end of user code.
 func TestEndMeetsRelease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Limits{})

@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // batch bounds how many lines a fake serves in one go on a loop.
@@ -31,6 +32,7 @@ type fake struct {
 	// partial line, and between lines.
 	first, partly, idle int64
 	slots               *loop.Semaphore
+	duplex              bool // see Duplex
 	// serve is the user code for a line.
 	serve func(f *fake, line string) Next
 	// reply, when not nil, may answer a line on the loop, without user code.
@@ -42,6 +44,7 @@ type fake struct {
 	raw            []byte // of a whole line that is being served
 	begun, partial bool
 	waiting, slot  bool
+	pending        bool // a line waits for Data on a goroutine
 	owner          atomic.Int32
 	runs, lates    counter
 	drains         counter
@@ -50,6 +53,9 @@ type fake struct {
 	closed         chan bool    // closed by Closed
 	age            atomic.Int64 // for Since
 }
+
+// Duplex implements Duplex.
+func (f *fake) Duplex() bool { return f.duplex }
 
 // enter and leave are around everything that only the owner may do.
 func (f *fake) enter(who string) {
@@ -69,6 +75,14 @@ func (f *fake) Write(a, b []byte) error {
 func (f *fake) Data(eof bool) (next Next) {
 	f.enter("Data")
 	defer f.leave()
+	if f.pending {
+		f.pending = false
+		if next := f.run(); next != More {
+			return next
+		} else if f.Out().Blocked() {
+			return Requeue
+		}
+	}
 	for n := 1; ; n++ {
 		next, served := f.request(eof)
 		switch {
@@ -124,6 +138,7 @@ func (f *fake) request(eof bool) (next Next, served bool) {
 	}
 	f.Discard(i + 1)
 	if f.OnLoop() && !f.isQuick(f.line) {
+		f.pending = true
 		return Elsewhere, true
 	}
 	return f.run(), true
@@ -153,13 +168,6 @@ func (f *fake) isQuick(line string) bool {
 		return f.quickly(line)
 	}
 	return f.quick
-}
-
-// Serve implements Session.
-func (f *fake) Serve() Next {
-	f.enter("Serve")
-	defer f.leave()
-	return f.run()
 }
 
 // run runs the user code.
@@ -209,6 +217,13 @@ func (f *fake) release() {
 		f.slot = false
 		f.slots.Release()
 	}
+}
+
+// onLoop runs do on the loop, for user code.
+func (f *fake) onLoop(do func()) {
+	done := make(chan bool)
+	f.loop.Do(func() { do(); close(done) })
+	servertest.Await(f.t, done, "the loop")
 }
 
 // Writable implements Session.

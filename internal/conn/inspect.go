@@ -8,13 +8,15 @@ import (
 
 // This file shows what a connection does to those who look from outside.
 
-// An Inspected is a Session that can be looked at. Its methods are safe for concurrent
-// use: owner says that the caller is the Link's owner, and may see what belongs to it.
+// A Speaker is a Session with a name of its protocol, as in stats.Connection; it is always the same.
+type Speaker interface{ Speaks() string }
+
+// An Inspected is a Speaker with requests that can be looked at.
 type Inspected interface {
-	// Speaks returns the protocol, as in stats.Connection; it is always the same.
-	Speaks() string
+	Speaker
 	// Running calls f for each request in progress that has come before a time of
-	// sys.Nanotime, with when it came.
+	// sys.Nanotime, with when it came. It is safe for concurrent use: owner says that the
+	// caller is the Link's owner, and may see what belongs to it.
 	Running(owner bool, before int64, f func(r stats.Request, since int64))
 }
 
@@ -58,7 +60,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 		out.Local = c.local.String()
 	}
 	session := c.sessionOf()
-	if s, ok := session.(Inspected); ok {
+	if s, ok := session.(Speaker); ok {
 		out.Protocol = s.Speaks()
 	}
 	if l := c.layerOf(); l != nil {

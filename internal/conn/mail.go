@@ -10,12 +10,9 @@ import (
 // Expire implements loop.Sock.
 func (c *Conn) Expire() {
 	if c.state.Load()&owned != 0 {
-		if c.expireBeside() || c.state.Or(recall)&owned != 0 {
-			return
-		}
-		c.state.And(^recall)
+		c.expireBeside() // the deadline is armed again when the loop is the owner
+		return
 	}
-	c.collect()
 	q := c.queue.Load()
 	stalled := q != nil && q.Waits()
 	if q != nil && !stalled {
@@ -73,9 +70,8 @@ func (c *Conn) armBeside(q *queue) {
 	}
 }
 
-// expireBeside ends the connection if the time of sendBeside has passed, and reports
-// whether it did.
-func (c *Conn) expireBeside() (ended bool) {
+// expireBeside ends the connection if the time of sendBeside has passed.
+func (c *Conn) expireBeside() {
 	q := c.queue.Load()
 	switch {
 	case q == nil || !q.sharedWaits():
@@ -87,9 +83,7 @@ func (c *Conn) expireBeside() (ended bool) {
 		c.loop.Tally.Late(true, tally.LateStall)
 		c.loop.Poller().SetReset(int(c.fd))
 		c.kill()
-		return true
 	}
-	return false
 }
 
 // Mail implements loop.Sock.
@@ -119,10 +113,9 @@ func (c *Conn) Mail(message any) {
 func (c *Conn) posted(f func() Next) {
 	w := c.theWaits()
 	w.posted = append(w.posted, f)
-	if c.state.Load()&owned != 0 && c.state.Or(recall)&owned != 0 {
-		return // when the loop is the owner again
+	if c.state.Load()&owned == 0 { // otherwise takeBack does it
+		c.loop.Requeue(c.handle)
 	}
-	c.loop.Requeue(c.handle)
 }
 
 // deliver calls the posted functions, and returns what advance does. Those that are left
@@ -171,7 +164,6 @@ func (c *Conn) actOn(next Next) (goOn bool) {
 func (c *Conn) takeBack(next Next) {
 	s := c.state.Load()
 	if s&hijacked == 0 {
-		c.state.And(^(owned | recall))
 		c.collect()
 	}
 	if s&(shut|hijacked) != 0 {
@@ -186,7 +178,7 @@ func (c *Conn) takeBack(next Next) {
 		c.look = true
 		c.ready |= poll.Readable
 	}
-	goOn := c.act(next)
+	goOn, _ := c.follow(next)
 	if w := c.waits.Load(); goOn && c.ready&poll.Readable != 0 || w != nil && len(w.posted) > 0 {
 		c.loop.Requeue(c.handle)
 	}

@@ -39,15 +39,8 @@ func (c *Conn) setQueue(q *queue, first *[1]outbox.Segment) *queue {
 	return q
 }
 
-// flush sends what is corked. Only the owner may call it. What has had to wait
-// continues with an event, or here if the events go to the owner.
+// flush sends what is corked, on the loop. What has had to wait continues with an event.
 func (c *Conn) flush(q *queue) error {
-	if c.off {
-		if !q.Stalled() || c.state.Load()&writable != 0 {
-			return c.resume(q)
-		}
-		return q.Err()
-	}
 	tried, err := q.Uncork()
 	if tried {
 		c.unready()
@@ -72,13 +65,6 @@ func (c *Conn) Out() *outbox.Box {
 		return &q.Box
 	}
 	return nil
-}
-
-// busy reports whether the owner must act: something is blocked, or Writable is to be called. The loop that
-// empties the queue of another owner leaves that to it.
-func (c *Conn) busy() bool {
-	q := c.queue.Load()
-	return q != nil && (q.Blocked() || q.Busy())
 }
 
 // patience sets when to give up on a peer that accepts nothing from now on.
@@ -115,12 +101,4 @@ func (c *Conn) notifyWritable(q *queue, next Next) Next {
 		}
 	}
 	return next
-}
-
-// after returns now+d, or Never if d is no limit.
-func after(now, d int64) int64 {
-	if d <= 0 {
-		return poll.Never
-	}
-	return now + d
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/poll"
@@ -58,6 +59,10 @@ func (c *Conn) read(p []byte) (int, sys.Errno) {
 	t.Add(driving, tally.Reads, 1)
 	n, e := c.loop.Poller().Read(int(c.fd), p)
 	t.Add(driving, tally.BytesRead, uint64(n))
+	if n == 0 && e == 0 && len(p) > 0 && c.torn {
+		// RFC 9112 section 8: a body that the connection's end ends is whole unless an error was indicated.
+		e = syscall.ECONNRESET
+	}
 	return n, e
 }
 
@@ -67,10 +72,9 @@ func (c *Conn) Tally() *tally.Shard { return &c.loop.Tally }
 // driving reports whether the caller, the owner, drives the loop and runs no user code.
 func (c *Conn) driving() bool { return !c.off && c.lease == 0 }
 
-// receive reads once, as the goroutine that calls Data. n == 0 is the end of the
-// stream.
+// receive reads once for the session, on the loop. n == 0 is the end of the stream.
 func (c *Conn) receive() (n int, err error) {
-	c.takeReadable()
+	c.ready &^= poll.Readable
 	if c.layer != nil {
 		n, err = c.layer.receive(c, true)
 		if err == io.EOF {
@@ -78,18 +82,9 @@ func (c *Conn) receive() (n int, err error) {
 		}
 		return n, err
 	}
-	var p []byte
-	if c.off {
-		c.room(readSize)
-		p = c.in.B[len(c.in.B):cap(c.in.B)]
-	} else {
-		p = c.loop.Scratch().Whole()
-	}
+	p := c.loop.Scratch().Whole()
 	n, e := c.read(p)
 	switch {
-	case c.off:
-		c.in.B = c.in.B[:len(c.in.B)+n]
-		c.Discard(0)
 	case n > 0 && c.in == nil:
 		c.in, c.borrowed = c.loop.Scratch(), true
 		c.in.B = p[:n]

@@ -90,15 +90,7 @@ func (c *Conn) Lasted(d time.Duration) { c.session.Late(d) }
 
 // lend prepares the connection for an owner that does not drive the loop.
 func (c *Conn) lend() {
-	c.armedAt = poll.Never
-	if c.node.Armed() {
-		c.armedAt = c.node.When()
-	}
-	s := owned | stateOf(c.ready)
-	if w := c.waits.Load(); c.draining || w != nil && len(w.posted) > 0 {
-		s |= recall // the session must be called when the loop is the owner again
-	}
-	c.state.Or(s)
+	c.state.Or(owned | stateOf(c.ready))
 	c.ready = 0
 }
 
@@ -119,8 +111,8 @@ func (c *Conn) waited() bool {
 	return w != nil && w.waited.Load()
 }
 
-// goServe passes the connection to a pooled goroutine, which calls the session's Serve.
-func (c *Conn) goServe() {
+// goElsewhere passes the connection to a pooled goroutine, which calls the session's Data.
+func (c *Conn) goElsewhere() {
 	c.keep()
 	if q := c.queue.Load(); q != nil {
 		c.flush(q) // the peer may wait for it; the next write returns an error
@@ -132,88 +124,15 @@ func (c *Conn) goServe() {
 // Run implements loop.Task: it is the body of an owner on a pooled goroutine.
 func (c *Conn) Run() {
 	c.off = true
-	c.own(Elsewhere)
+	c.handBack(c.session.Data(false))
 }
 
-// own runs an owner that does not drive a loop, after next. It continues with
-// what the peer has sent meanwhile, and ends by returning the connection to the
-// loop.
-func (c *Conn) own(next Next) {
-	for {
-		if next == Elsewhere {
-			if next = c.session.Serve(); next == More {
-				next = Requeue // Data gets the Buffered bytes, and sets the deadline
-			}
-		}
-		if q := c.queue.Load(); q != nil && q.Busy() {
-			if c.flush(q) != nil {
-				next = Close
-			}
-			next = c.notifyWritable(q, next)
-		}
-		eof := false
-		switch next {
-		case More:
-			if c.release() {
-				return
-			}
-			n, err := c.receive()
-			if err == errWouldBlock {
-				continue
-			} else if err != nil {
-				next = Close
-				continue
-			}
-			eof = n == 0
-		case Requeue:
-			// A new session begins on the loop, where its user code may run too.
-			if c.Out().Blocked() || c.switched {
-				c.handBack(Requeue)
-				return
-			}
-		case Detached:
-			return
-		default:
-			c.handBack(next)
-			return
-		}
-		if c.state.Load()&shut != 0 {
-			c.handBack(Close)
-			return
-		}
-		next = c.session.Data(eof)
-		if eof && next != More {
-			c.state.Or(readable)
-		}
-	}
-}
-
-// release makes the loop the owner again, by a compare-and-swap if the loop
-// need not act. It reports false if an event has arrived that the caller must
-// act on.
-func (c *Conn) release() bool {
-	c.keep()
-	c.idle()
-	// Before: the loop may use the connection at once.
-	c.off = false
-	for {
-		s := c.state.Load()
-		switch {
-		case s&(shut|recall) != 0 || c.deadline < c.armedAt || c.busy():
-			c.post(More)
-			return true
-		case s&readable != 0:
-			c.off = true
-			return false
-		case c.state.CompareAndSwap(s, s&^owned):
-			return true
-		}
-	}
-}
-
-// handBack returns the connection to the loop by a message. The caller must not
-// use c afterwards.
+// handBack ends an owner that does not drive the loop, after next: it returns the connection to
+// the loop by a message. The caller must not use c afterwards.
 func (c *Conn) handBack(next Next) {
+	if next == Detached {
+		return // Hijack has posted it
+	}
 	c.keep()
 	c.off = false
 	c.post(next)

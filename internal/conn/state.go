@@ -11,7 +11,6 @@ const (
 	ended                        // the peer has sent FIN, or the connection is dead
 	waitRead                     // the owner sleeps until readable; the goroutine that clears it ends the sleep
 	waitWrite                    // the same for writable
-	recall                       // the owner must return the connection by a message
 	shut                         // the server is closing: the owner must stop
 	hijacked                     // the socket no longer belongs to the server; ignore all
 )

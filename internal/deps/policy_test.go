@@ -199,6 +199,7 @@ var policy = []rule{
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
 	// What topics of all stores have in common.
 	{pkg: "internal/testing/topictest", may: ". eventstream internal/testing/engines internal/testing/servertest"},
+	{pkg: "internal/testing/autobahn", may: "websocket"},
 	// Suites of the whole server, and the table of differences that two of them share.
 	{pkg: "test/..."},
 }

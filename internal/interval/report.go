@@ -144,6 +144,7 @@ type TLS struct {
 	Handshakes float64 `json:"handshakes"`
 	Failed     float64 `json:"failed"`
 	Resumed    float64 `json:"resumed"` // part of the handshakes
+	Early      float64 `json:"early"`   // requests before their end
 	Running    int64   `json:"running"`
 	Waiting    int64   `json:"waiting"`
 	Latency
@@ -415,7 +416,7 @@ func recent(all []stats.PlacementEvent) []PlacementEvent {
 func (b *between) tls() TLS {
 	o, n := &b.before.TLS, &b.now.TLS
 	t := TLS{Failed: b.rate(o.Failed, n.Failed), Running: n.Running, Waiting: n.Waiting,
-		Latency: b.latency(&o.Duration, &n.Duration)}
+		Early: b.rate(o.EarlyRequests, n.EarlyRequests), Latency: b.latency(&o.Duration, &n.Duration)}
 	for _, c := range n.Versions {
 		t.Handshakes += b.rate(stats.Get(o.Versions, c.Name), c.N)
 	}

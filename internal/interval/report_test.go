@@ -48,7 +48,7 @@ func TestBetween(t *testing.T) {
 			}
 			s.Loops = []stats.Loop{{Inline: 200 * k, Pooled: 20 * k, Handovers: 2 * k, Turn: observe(time.Millisecond, 10*k)}}
 			s.Runtime = Runtime{Goroutines: 5, GCSeconds: 0.1 * float64(k), CPUSeconds: float64(k), LockSeconds: float64(k)}
-			s.TLS = stats.TLS{Versions: []stats.Count{{Name: "1.3", N: 20 * k}}, Resumed: 5 * k}
+			s.TLS = stats.TLS{Versions: []stats.Count{{Name: "1.3", N: 20 * k}}, Resumed: 5 * k, EarlyRequests: 3 * k}
 		}
 	}
 	r := Between(sample(0, state(10)), sample(2, state(11)))
@@ -81,6 +81,7 @@ func TestBetween(t *testing.T) {
 		{"collector", r.Runtime.GC, 0.1},
 		{"locks", r.Runtime.Locks, 0.5},
 		{"resumed", r.TLS.Resumed, 0.25},
+		{"early", r.TLS.Early, 1.5},
 	} {
 		if fmt.Sprintf("%.6v", c.got) != fmt.Sprintf("%.6v", c.want) {
 			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)

@@ -4,17 +4,14 @@ import "time"
 
 // A Session is the protocol spoken on a Link. The Link's owner calls it, so its
 // methods never run at the same time; PeerGone and Late are the exceptions. None
-// of them may block, except user code in Do, and Serve.
+// of them may block, except user code in Do, and Data after Elsewhere.
 type Session interface {
 	// Data consumes what it can of the Link's Buffered bytes, starts runs of user
 	// code and sends responses, and returns what is to happen next. It is called
 	// when there are more bytes than at its last return, when the peer has ended
-	// its stream (eof), and, after Requeue or a stalled queue, with the Buffered
-	// bytes, which may be none.
+	// its stream (eof), and, after Requeue, Elsewhere or a stalled queue, with the
+	// Buffered bytes, which may be none.
 	Data(eof bool) Next
-	// Serve is called after Elsewhere, on a goroutine that may block. It returns what
-	// Data would; More is Requeue.
-	Serve() Next
 	// Writable is called on a shared Link when the queue has fallen below its
 	// low-water mark after Offer has reported that much is queued.
 	Writable() Next
@@ -75,8 +72,8 @@ const (
 	HalfClose
 	// Reset: drop what is unsent and send RST, for a peer that accepts nothing.
 	Reset
-	// Elsewhere, of Data and of functions passed to Post: call Serve, on a goroutine that
-	// may block, which owns the Link from then on.
+	// Elsewhere, of Data and of functions passed to Post: call Data again, on a goroutine
+	// that may block, which owns the Link until Data returns.
 	Elsewhere
 	// Detached: Hijack has passed the connection to user code.
 	Detached
@@ -86,8 +83,8 @@ const (
 )
 
 // A Link is a connection, or one stream of many, as every Session has it. Unless stated
-// otherwise, methods may be called by its owner (the goroutine that calls the Session, or runs
-// its Serve) and by goroutines that the owner synchronises with.
+// otherwise, methods may be called by its owner (the goroutine that calls the Session) and by
+// goroutines that the owner synchronises with.
 type Link interface {
 	// Buffered returns the bytes that were received and not consumed, which the Session may
 	// change. They are valid until Data returns, or the next call of a method that reads or

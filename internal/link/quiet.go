@@ -5,7 +5,6 @@ import "time"
 // Quiet is embedded by Sessions: its methods change nothing, and say that the Session does not wait for a request.
 type Quiet struct{}
 
-func (Quiet) Serve() Next         { return More }
 func (Quiet) Writable() Next      { return More }
 func (Quiet) Expired() Next       { return More }
 func (Quiet) Drain(int64) Next    { return More }

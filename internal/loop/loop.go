@@ -189,9 +189,6 @@ func (l *Loop) Detach(h Handle) {
 // earlier time.
 func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
 
-// Stop disarms a timer.
-func (l *Loop) Stop(n *timer.Node) { l.wheel.Stop(n) }
-
 // Go runs t on a pooled goroutine.
 func (l *Loop) Go(t Task) {
 	l.dispatched++

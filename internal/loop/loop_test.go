@@ -303,7 +303,7 @@ func TestTimers(t *testing.T) {
 			l.attach(t, s, fd)
 			l.Arm(&s.node, sys.Nanotime()+int64(5*time.Millisecond))
 			if i == 0 {
-				l.Stop(&s.node)
+				l.wheel.Stop(&s.node)
 			}
 			l.Detach(s.handle)
 		})

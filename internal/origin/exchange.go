@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/http1"
@@ -73,6 +74,7 @@ type sender struct {
 	once     sync.Once
 	begun    atomic.Bool // the body is being sent, or is about to be
 	complete atomic.Bool
+	reset    atomic.Bool             // a write has met the server's reset
 	failure  atomic.Pointer[Failure] // what ended the exchange
 }
 
@@ -280,6 +282,11 @@ func (x *Exchange) closed(err error) error {
 			code = Malformed(err)
 		}
 		return &Failure{Reason: code, Err: err}
+	}
+	// The system reports a reset once. If a write has met it, this read ended as if by a FIN; a reset
+	// after a FIN is an EPIPE.
+	if x.requestEnded(); x.sender.reset.Load() {
+		return &Failure{Reason: reason.Truncated, Err: syscall.ECONNRESET}
 	}
 	return io.EOF
 }

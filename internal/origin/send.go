@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/http1"
@@ -43,6 +44,7 @@ func (x *Exchange) send() {
 		x.c.abort()
 	default:
 		// The server reads no more. What it has said of that may still arrive.
+		s.reset.Store(errors.Is(err, syscall.ECONNRESET))
 		x.awaitHead()
 	}
 }

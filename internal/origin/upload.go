@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Upload is the body of a request, of which the first bytes are held so that it can be sent
@@ -12,8 +13,9 @@ import (
 // more is needed than Fill has read: a client that is slow must not be what a gateway waits
 // for when a server fails.
 type Upload struct {
-	body io.Reader
-	most int // bytes that are held
+	body   io.Reader
+	most   int   // bytes that are held
+	length int64 // of body; -1 if it is not known
 
 	held  []byte
 	whole bool        // held is all of it
@@ -24,6 +26,10 @@ type Upload struct {
 	taken  chan struct{}
 	stop   chan struct{}
 	ended  chan struct{}
+
+	reading atomic.Bool   // the reader is in body.Read
+	failed  chan struct{} // closed when body.Read has failed
+	failure error         // how; for those that have seen failed closed
 }
 
 type piece struct {
@@ -35,16 +41,24 @@ type piece struct {
 var errStopped = errors.New("origin: the exchange has ended")
 
 // NewUpload returns the body that body has, of which up to most bytes are held.
-func NewUpload(body io.Reader, most int) *Upload { return &Upload{body: body, most: most} }
+func NewUpload(body io.Reader, most int) *Upload {
+	return &Upload{body: body, most: most, length: -1, failed: make(chan struct{})}
+}
 
 // Fill reads what can be held, and reports whether that is the whole body. It blocks. err
-// is that of the client, which has not sent what it has announced.
+// is that of the client, which has not sent what it has announced. length is that of the body, -1 if it
+// is not known.
 func (u *Upload) Fill(length int64) (whole bool, err error) {
+	u.length = length
 	room := u.most
 	if length >= 0 && length < int64(room) {
 		room = int(length)
 	}
-	u.held = make([]byte, 0, room+1) // one more for a Read that finds the end
+	size := room
+	if length <= int64(room) {
+		size++ // for a Read that finds the end
+	}
+	u.held = make([]byte, 0, size)
 	for len(u.held) < room || int64(room) == length && len(u.held) < cap(u.held) {
 		n, err := u.body.Read(u.held[len(u.held):cap(u.held)])
 		u.held = u.held[:len(u.held)+n]
@@ -72,8 +86,26 @@ func (u *Upload) Waits() bool { return u.pieces != nil && !u.whole }
 func (u *Upload) read() {
 	defer close(u.ended)
 	b := make([]byte, 32<<10)
+	left := u.length - int64(len(u.held))
+	last := 0 // 1: b begins with the last byte of a body whose end has not come
 	for {
-		n, err := u.body.Read(b)
+		u.reading.Store(true)
+		n, err := u.body.Read(b[last:])
+		if err != nil && err != io.EOF {
+			u.failure = err
+			close(u.failed)
+		}
+		u.reading.Store(false)
+		left -= int64(n)
+		n, last = n+last, 0
+		if err != io.EOF && u.length >= 0 && left <= 0 && n > 0 {
+			// RFC 9113 section 8.1.1: with more DATA, or malformed trailers, the request would be malformed. The
+			// server, which takes the last byte of a body with a length for its end, must not have it before.
+			n, last = n-1, 1
+			if n == 0 && err == nil {
+				continue
+			}
+		}
 		select {
 		case u.pieces <- piece{b[:n], err}:
 		case <-u.stop:
@@ -84,10 +116,40 @@ func (u *Upload) read() {
 		}
 		select {
 		case <-u.taken:
+			if last > 0 {
+				b[0] = b[n]
+			}
 		case <-u.stop:
 			return
 		}
 	}
+}
+
+// failWait is how long a Read may take to return after it has ended the context.
+const failWait = time.Second
+
+// Failure returns how a Read of the client's body has failed, nil if none has. Any goroutine may call it.
+func (u *Upload) Failure() error {
+	select {
+	case <-u.failed:
+		return u.failure
+	default:
+		return nil
+	}
+}
+
+// LateFailure is Failure after the context of the request has ended. What finds out that the client has not
+// sent its body in time ends that before its Read returns: one that is under way is waited for, for a moment.
+func (u *Upload) LateFailure() error {
+	if u.reading.Load() {
+		t := time.NewTimer(failWait)
+		defer t.Stop()
+		select {
+		case <-u.failed:
+		case <-t.C:
+		}
+	}
+	return u.Failure()
 }
 
 // Stop ends the reading of the client's body, after which the body belongs to the caller

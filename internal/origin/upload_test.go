@@ -2,6 +2,7 @@ package origin
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -97,4 +98,46 @@ func TestUploadBlocked(t *testing.T) {
 		close(stopped)
 	}()
 	servertest.Await(t, stopped, "the reader")
+}
+
+// TestUploadLastByte: the last byte of a body with a length comes when the body has ended, and not at all if that
+// was malformed.
+func TestUploadLastByte(t *testing.T) {
+	malformed := errors.New("malformed")
+	for _, c := range []struct {
+		name string
+		more string // after "abc"
+		err  error  // after that
+		want string
+	}{
+		{"ended", "", io.EOF, "abc EOF"},
+		{"malformed", "", malformed, "ab malformed"},
+		{"too long", "d", io.EOF, "abcd EOF"},
+		{"too long and malformed", "d", malformed, "abc malformed"},
+	} {
+		for name, wrap := range map[string]func(io.Reader) io.Reader{
+			"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "with its end": iotest.DataErrReader,
+		} {
+			for most := range 3 {
+				t.Run(fmt.Sprint(c.name, ", ", name, ", ", most), func(t *testing.T) {
+					// Each Read is of one part alone.
+					body := io.MultiReader(strings.NewReader("abc"), strings.NewReader(c.more), iotest.ErrReader(c.err))
+					u := NewUpload(wrap(body), most)
+					defer u.Stop(func() error { return nil })
+					if _, err := u.Fill(3); err != nil {
+						t.Fatal(err)
+					}
+					cursor := u.Cursor()
+					defer cursor.Close()
+					b, err := io.ReadAll(cursor)
+					if err == nil {
+						err = io.EOF
+					}
+					if got := string(b) + " " + err.Error(); got != c.want {
+						t.Errorf("got %q, want %q", got, c.want)
+					}
+				})
+			}
+		}
+	}
 }

@@ -15,6 +15,8 @@ import (
 
 // A Conn is a connection to a Server, and the Session on it.
 type Conn struct {
+	// What of conn.Session is about user code, of which there is none.
+	conn.Quiet
 	out    conn.Out
 	server *Server
 	terms  *Terms    // of the exchange, or the last one
@@ -207,7 +209,7 @@ func (c *Conn) head(b []byte, res *http1.Response) error {
 		}
 		c.inBody, c.body = true, res.Body()
 		x.answered = true
-		x.forget()
+		x.out = x.out.Drop()
 		// RFC 9112 section 9.3: a server that does not want the rest of a body says so by its
 		// response. One of success may be made of the body while that arrives. RFC 9110 section
 		// 10.1.1: a final response instead of a 100 means that the body need not be sent.
@@ -399,10 +401,3 @@ func (c *Conn) Since(int64) int64 {
 	}
 	return c.since
 }
-
-// The rest of conn.Session is about user code, of which there is none.
-
-func (c *Conn) Serve() conn.Next    { return conn.More }
-func (c *Conn) Writable() conn.Next { return conn.More }
-func (c *Conn) Late(time.Duration)  {}
-func (c *Conn) PeerGone(bool)       {}

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"net/http"
 	"sync"
 
 	"github.com/chert-http/chert/direct"
@@ -50,11 +51,13 @@ func (p *Plan) free() {
 	plans.Put(p)
 }
 
-// Drop ends a Plan that is not carried out.
-func (p *Plan) Drop() {
-	if p.Out != nil {
-		p.Out.Release()
+// Drop ends plan, which is not carried out, if it is a Plan.
+func Drop(plan any) {
+	p, ok := plan.(*Plan)
+	if !ok {
+		return
 	}
+	p.Out.Drop()
 	p.Route.Done(reason.ClientGone)
 	p.free()
 }
@@ -151,8 +154,13 @@ func (x *Exchange) Run() {
 // Start begins the first try, at s, of a request that has waited for it. With nil there is none.
 func (x *Exchange) Start(s *Server) { x.try(s, false) }
 
-// Head reports whether the response has no body because of the request's method.
-func (x *Exchange) Head() bool { return x.want.Head }
+// Method returns what matters of the request's method to its response: HEAD, or GET.
+func (x *Exchange) Method() string {
+	if x.want.Head {
+		return http.MethodHead
+	}
+	return http.MethodGet
+}
 
 // Route returns the plan's.
 func (x *Exchange) Route() Route { return x.route }
@@ -170,7 +178,7 @@ func (x *Exchange) try(s *Server, fresh bool) {
 		}
 		s, fresh = x.route.Failed(a, idle, nil)
 	}
-	x.forget()
+	x.out = x.out.Drop()
 	x.client.Fail(reason.None)
 }
 
@@ -211,15 +219,8 @@ func (x *Exchange) failed(a *retry.Attempt, idle int64, err error) {
 
 // end is called when the exchange is over whose response had begun, or whose client is gone.
 func (x *Exchange) end(why reason.Code) {
-	x.forget()
+	x.out = x.out.Drop()
 	x.route.Done(why)
-}
-
-func (x *Exchange) forget() {
-	if x.out != nil {
-		x.out.Release()
-		x.out = nil
-	}
 }
 
 // Cancel ends the exchange because its client is gone. The Client is not called any more.

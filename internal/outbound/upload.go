@@ -98,7 +98,7 @@ func (x *Exchange) keep(a, b []byte) {
 		return
 	}
 	if x.up.keep -= len(a) + len(b); x.up.keep < 0 {
-		x.forget()
+		x.out = x.out.Drop()
 		x.route.Gone()
 		return
 	}
@@ -110,11 +110,11 @@ func (x *Exchange) keep(a, b []byte) {
 func (x *Exchange) send(a, b []byte) {
 	x.keep(a, b)
 	c := x.conn
-	if c.out.Send(&conn.Write{A: a, B: b}) != nil {
+	if err := c.out.Send(&conn.Write{A: a, B: b}); err != nil {
 		// The server reads no more. What it has said of that may still arrive.
 		x.stop()
 		c.out.SetDeadline(after(x.loop.Now(), c.terms.Response))
-		c.out.Hear()
+		c.out.Hear(err)
 		return
 	}
 	if c.out.Out().Blocked() {
@@ -136,7 +136,7 @@ func (x *Exchange) Spoil(status int, why string) {
 		x.client.Fail(reason.ClientGone)
 		return
 	}
-	x.forget()
+	x.out = x.out.Drop()
 	x.route.Spoilt(status, why)
 	x.client.Fail(reason.None)
 }

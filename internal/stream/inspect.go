@@ -38,7 +38,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	if a := c.base.LocalAddr(); a != nil {
 		out.Local = a.String()
 	}
-	switch s, ok := session.(conn.Inspected); {
+	switch s, ok := session.(conn.Speaker); {
 	case ok:
 		out.Protocol = s.Speaks()
 	case lent:

@@ -100,7 +100,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.readBy = t; c.serving && !c.watching {
-		c.setReadDeadline(conn.Sooner(after(c.limits.ReadStall), t))
+		c.setReadDeadline(conn.Sooner(conn.After(c.limits.ReadStall), t))
 	}
 }
 

@@ -140,15 +140,10 @@ func (c *Conn) drive() conn.Next {
 		switch {
 		case c.isKilled():
 			return conn.Close
-		case next == conn.Requeue:
+		case next == conn.Requeue, next == conn.Elsewhere: // which this goroutine is
 		case next == conn.Wait:
 			if c.rest(time.Time{}) != errPosted {
 				return conn.Close
-			}
-			continue
-		case next == conn.Elsewhere:
-			if next = c.session.Serve(); next == conn.More {
-				next = conn.Requeue
 			}
 			continue
 		case next == conn.Pause:
@@ -337,14 +332,6 @@ func (c *Conn) Lend() {
 	defer c.mu.Unlock()
 	c.lent = true
 	c.setReadDeadline(time.Time{})
-}
-
-// after is d nanoseconds from now, or no deadline.
-func after(d int64) time.Time {
-	if d <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(time.Duration(d))
 }
 
 // SetDeadline implements conn.Link.

@@ -109,7 +109,6 @@ func (f *fake) awaits(partial bool) {
 	f.SetDeadline(by)
 }
 
-func (f *fake) Serve() conn.Next { f.t.Error("Serve, where there is no loop"); return conn.Close }
 func (f *fake) Writable() conn.Next {
 	f.t.Error("Writable of a link that is not shared")
 	return conn.More
@@ -251,43 +250,6 @@ func TestStalls(t *testing.T) {
 			c.Want("read\n")
 		}
 	}
-}
-
-func TestDrainAndKill(t *testing.T) {
-	t.Parallel()
-	f, c := serving(t, conn.Limits{}, echo)
-	c.Send("a\n")
-	c.Want("a\n")
-	f.Conn.Drain()
-	c.Ended()
-	// In the middle of a request: it is finished.
-	entered, leave := make(chan bool, 1), make(chan bool)
-	held := func(f *fake, line string) conn.Next {
-		entered <- true
-		<-leave
-		return echo(f, line)
-	}
-	f, c = serving(t, conn.Limits{}, held)
-	c.Send("a\n")
-	servertest.Await(t, entered, "the user code")
-	f.Conn.Drain()
-	close(leave)
-	c.Want("a\n")
-	c.Ended()
-	// Killed: what the handler does fails.
-	errs := make(chan error, 1)
-	f, c = serving(t, conn.Limits{}, func(f *fake, line string) conn.Next {
-		entered <- true
-		errs <- f.Fill()
-		return conn.More
-	})
-	c.Send("a\n")
-	servertest.Await(t, entered, "the user code")
-	f.Kill()
-	if err := servertest.Await(t, errs, "the read"); err == nil {
-		t.Error("no error")
-	}
-	c.Ended()
 }
 
 // Killed between the end of a line and its user code: PeerGone found none that it

@@ -26,9 +26,6 @@ func (b *Budget) Take(n, limit int64) bool {
 // Give returns n bytes.
 func (b *Budget) Give(n int64) { b.used.Add(-n) }
 
-// Used returns what was taken and not given back.
-func (b *Budget) Used() int64 { return b.used.Load() }
-
 // A Budgeted is an http.ResponseWriter, or its connection, that may be one stream of many.
 type Budgeted interface {
 	// Budget returns the connection's Budget, or nil if it has no streams.

@@ -29,7 +29,7 @@ type Link interface {
 	// concurrent use.
 	Follow(f func())
 	// Quick reports whether user code of this kind is likely to be quick enough to run
-	// on a loop; otherwise it is to be run by Serve. kind is kept, and is not to change.
+	// on a loop; otherwise Data returns Elsewhere. kind is kept, and is not to change.
 	Quick(kind *string) bool
 	// Run calls the Session's Run, unless the connection has ended. It reports false after
 	// a panic, which has been logged.

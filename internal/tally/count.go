@@ -113,6 +113,7 @@ func (c *Counts) Fill(s *stats.Snapshot) {
 	n.HTTP3 = c.Gauge(HTTP3Begun, HTTP3Ended)
 	n.WebSockets = c.Gauge(WebSocketsBegun, WebSocketsEnded)
 	n.EventStreams = c.Gauge(EventStreamsBegun, EventStreamsEnded)
+	s.TLS.EarlyRequests = c.of[Early]
 	s.BytesRead, s.BytesWritten = c.of[BytesRead], c.of[BytesWritten]
 	s.Syscalls, s.Timeouts = c.list(syscalls), append(s.Timeouts, c.list(timeouts)...)
 	s.Total, s.Head, s.Wait, s.Handler, s.Write = c.times[total], c.times[head], c.times[wait], c.times[handler],

@@ -38,6 +38,7 @@ const (
 	Accepts
 	Closes
 	Others
+	Early // requests that have run before the end of the handshake
 	// Limits of time that were exceeded.
 	LateHead
 	LateRead

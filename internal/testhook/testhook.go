@@ -16,6 +16,8 @@ type Server interface {
 	Layer(f func() conn.Layer)
 	// DrainFor bounds how long a body is drained that its handler does not read.
 	DrainFor(d time.Duration)
+	// Frugal has what clients of HTTP/2 may do in vain not grow with time. It is called before the server serves.
+	Frugal()
 	// Kernel puts k in place of the system's sockets for listeners of Server.Listen. It is
 	// called before the server serves.
 	Kernel(k *Kernel)

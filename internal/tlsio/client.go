@@ -35,8 +35,8 @@ type Connect struct {
 // errConnecting is the error of a handshake whose connection has ended.
 var errConnecting = errors.New("tlsio: the connection ended during the handshake")
 
-// Serve implements conn.Session: it runs the handshake.
-func (h *Connect) Serve() conn.Next {
+// Data implements conn.Session: it runs the handshake.
+func (h *Connect) Data(bool) conn.Next {
 	h.Err = errConnecting
 	h.Link.Do((*connecting)(h))
 	h.Link.Switch(h.Upper)
@@ -82,6 +82,3 @@ func (h *Connect) fill() error {
 
 // Closed implements conn.Session.
 func (h *Connect) Closed(hijacked bool) { h.Upper.Closed(hijacked) }
-
-// Data implements conn.Session. It is not called: a goroutine has the connection.
-func (h *Connect) Data(bool) conn.Next { return conn.More }

@@ -12,7 +12,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/stats"
 )
 
 // Config is shared by the handshakes of a listener. It is immutable.
@@ -106,6 +105,9 @@ func (cfg *Config) Deadline(now int64) int64 {
 
 // Data implements conn.Session.
 func (h *Handshake) Data(eof bool) conn.Next {
+	if !h.link.OnLoop() { // after Elsewhere
+		return h.run()
+	}
 	b := h.link.Buffered()
 	if h.awaited() {
 		switch {
@@ -190,8 +192,8 @@ func looksLikeHTTP(hdr [headerSize]byte) bool {
 	return false
 }
 
-// Serve implements conn.Session: it runs the handshake.
-func (h *Handshake) Serve() (next conn.Next) {
+// run runs the handshake.
+func (h *Handshake) run() conn.Next {
 	s := &shaking{h: h, next: conn.Close}
 	if ran, _ := h.link.Do(s); !ran {
 		h.cfg.Bound.leave(h)
@@ -316,6 +318,5 @@ func (h *Handshake) Closed(hijacked bool) {
 // New reports, as that of HTTP/1 does, that there has been no request.
 func (h *Handshake) New() bool { return true }
 
-// Speaks and Running implement conn.Inspected.
-func (h *Handshake) Speaks() string                                  { return "TLS handshake" }
-func (h *Handshake) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (h *Handshake) Speaks() string { return "TLS handshake" }

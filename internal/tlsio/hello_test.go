@@ -200,6 +200,7 @@ type heldLink struct {
 func (l *heldLink) Peer() peer.Peer  { return peer.Parse("192.0.2.1:1") }
 func (l *heldLink) Buffered() []byte { return l.in }
 func (l *heldLink) Discard(n int)    { l.in = l.in[n:] }
+func (l *heldLink) OnLoop() bool     { return true }
 func (l *heldLink) Lent() conn.Lent  { return heldLent{l: l} }
 
 type heldLent struct {

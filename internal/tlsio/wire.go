@@ -136,12 +136,7 @@ func (w *wire) Write(p []byte) (int, error) {
 
 // Close implements net.Conn. A context's end calls it during the handshake, and user
 // code may at any time: a function of the tls.Config can keep ClientHelloInfo.Conn.
-func (w *wire) Close() error {
-	if _, nc := w.where(); nc != nil {
-		return nc.Close()
-	}
-	return w.link.NetConn().Close()
-}
+func (w *wire) Close() error { return w.NetConn().Close() }
 
 // NetConn returns what is below, for code that finds a wire below a *tls.Conn: see put.
 func (w *wire) NetConn() net.Conn {
@@ -152,20 +147,10 @@ func (w *wire) NetConn() net.Conn {
 }
 
 // LocalAddr implements net.Conn.
-func (w *wire) LocalAddr() net.Addr {
-	if _, nc := w.where(); nc != nil {
-		return nc.LocalAddr()
-	}
-	return w.link.NetConn().LocalAddr()
-}
+func (w *wire) LocalAddr() net.Addr { return w.NetConn().LocalAddr() }
 
 // RemoteAddr implements net.Conn.
-func (w *wire) RemoteAddr() net.Addr {
-	if _, nc := w.where(); nc != nil {
-		return nc.RemoteAddr()
-	}
-	return w.link.NetConn().RemoteAddr()
-}
+func (w *wire) RemoteAddr() net.Addr { return w.NetConn().RemoteAddr() }
 
 // SetDeadline implements net.Conn. It has no effect unless w is over a net.Conn:
 // crypto/tls sets deadlines when it closes, and the server has its own.

@@ -2,7 +2,6 @@ package h1
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/chert-http/chert/internal/bridge"
@@ -182,22 +181,6 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 // endChunks writes the last chunk and the trailer section.
 func (w *writing) endChunks(h http.Header) {
 	w.out = append(w.out, "0\r\n"...)
-	var t http.Header // most responses have none
-	add := func(name string, vv []string) {
-		if t == nil {
-			t = make(http.Header)
-		}
-		t[name] = append(t[name], vv...)
-	}
-	for k, vv := range h {
-		if name, ok := strings.CutPrefix(k, http.TrailerPrefix); ok {
-			add(name, vv)
-		}
-	}
-	for _, k := range w.Trailers {
-		if vv, ok := h[k]; ok {
-			add(k, vv)
-		}
-	}
+	t := w.TrailersOf(h, func(string) bool { return true })
 	w.out = append(appendHeader(w.out, t, nil), "\r\n"...)
 }

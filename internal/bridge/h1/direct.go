@@ -187,7 +187,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	if ran, _ := s.Link.Do((*handling)(r)); !ran {
 		s.direct = nil
 		s.release()
-		s.account(r, 0)
+		s.account(r)
 		return conn.Close
 	}
 	if s.direct = nil; r.time.Lost() {
@@ -195,18 +195,20 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	}
 	switch {
 	case r.failed: // r may still be in use, so it is not kept
-		s.dropPlan(r)
+		outbound.Drop(r.x.Plan())
 		s.release()
-		s.account(r, 0)
+		s.account(r)
 		s.abandon(r)
 		s.Link.Discard(len(r.raw))
 		return conn.Close
 	case !r.answered:
-		s.dropPlan(r)
+		outbound.Drop(r.x.Plan())
 		return s.serveAfterAll(r)
 	}
-	if r.x.Missed() {
-		return s.afterAhead(r)
+	if r.x.Missed() { // what the handler has made was not made of the body
+		s.BodiesRead.Store(true)
+		s.abandon(r)
+		return s.serveAfterAll(r)
 	}
 	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
 		return s.forward(r, plan)
@@ -227,13 +229,6 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		return conn.Linger
 	}
 	return s.settle(next)
-}
-
-// afterAhead serves r the plain way: what its handler has made was not made of the body.
-func (s *Session) afterAhead(r *request) conn.Next {
-	s.BodiesRead.Store(true)
-	s.abandon(r)
-	return s.serveAfterAll(r)
 }
 
 // handling is the handler of a request as conn.UserCode.
@@ -263,7 +258,7 @@ func (s *Session) abandon(r *request) {
 
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
-	s.dropPlan(r)
+	outbound.Drop(r.x.Plan())
 	o := bridge.Abandoned(&r.x)
 	s.Follow(s.Link.Out(), &o)
 	exec.Call(r.x.Drop, s.LogEnd)
@@ -299,7 +294,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	r.s = s
 	var a wire.Answer
 	if !exec.Call(func() { a = r.x.Finish() }, r.ended) { // Done of a file that is not sent
-		s.account(r, 0)
+		s.account(r)
 		s.abandon(r)
 		return conn.Close
 	}
@@ -358,8 +353,8 @@ func (s *Session) answer(status int) tally.ID {
 }
 
 // account counts r, which ends without an answer.
-func (s *Session) account(r *request, status int) {
-	r.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(status), r.x.Pattern())
+func (s *Session) account(r *request) {
+	r.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(0), r.x.Pattern())
 }
 
 // follow notifies the watcher of a direct answer of its delivery. The watcher is

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
@@ -15,7 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/tally"
-	"github.com/chert-http/chert/stats"
+	"github.com/chert-http/chert/internal/view"
 )
 
 // This file forwards requests on the loop, without a goroutine: a direct handler has made a
@@ -24,6 +23,7 @@ import (
 // forwarded is a request that waits for the response of another server: the conn.Session
 // meanwhile, and the outbound.Client. The loop's driver calls all of its methods but Sent.
 type forwarded struct {
+	conn.Quiet // it is not idle, and the response comes before the connection's end
 	bridge.Ending
 	s        *Session
 	link     *conn.Conn
@@ -54,7 +54,7 @@ type forwarded struct {
 }
 
 var (
-	_ conn.Inspected  = (*forwarded)(nil)
+	_ conn.Speaker    = (*forwarded)(nil)
 	_ outbound.Client = (*forwarded)(nil)
 	_ conn.Duplex     = (*forwarded)(nil)
 )
@@ -68,7 +68,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	var err error
 	if out.B, p.Sent, err = forward.AppendRequest(out.B, r.raw, &r.head, &p.Request); err != nil {
 		out.Release()
-		p.Drop()
+		outbound.Drop(p)
 		return s.serveAfterAll(r) // which answers it
 	}
 	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)
@@ -77,7 +77,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	f := &forwarded{s: s, link: s.Link.(*conn.Conn), via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
 		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive, in: r.in, gather: p.Gather, expects: p.Asks}
 	if s.ReadTimeout > 0 {
-		f.readBy = s.readBy()
+		f.readBy = s.HeadAt() + int64(s.ReadTimeout)
 		s.HeadServed()
 	}
 	f.x.Prepare(f.link.Loop(), p, f)
@@ -95,13 +95,6 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 		return conn.Requeue // Data begins on the loop
 	}
 	return f.begin()
-}
-
-// dropPlan ends a Plan that is not carried out.
-func (s *Session) dropPlan(r *request) {
-	if p, ok := r.x.Plan().(*outbound.Plan); ok {
-		p.Drop()
-	}
 }
 
 // begin begins the exchange, and returns what is to happen on the client's connection.
@@ -155,7 +148,7 @@ func (f *forwarded) gone() {
 // ended notes the end of the response.
 func (f *forwarded) ended(complete bool) {
 	f.over = true
-	f.dropOut()
+	f.out = f.out.Drop()
 	s := f.s
 	f.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(int(f.status)), f.pattern)
 	if waiting, lost := f.link.Out().Unsent(); waiting > 0 && complete {
@@ -167,13 +160,6 @@ func (f *forwarded) ended(complete bool) {
 
 // Sent implements conn.Follower.
 func (f *forwarded) Sent(lost int64) { f.Over(&f.s.Client, lost, true) }
-
-func (f *forwarded) dropOut() {
-	if f.out != nil {
-		f.out.Release()
-		f.out = nil
-	}
-}
 
 // Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
@@ -188,10 +174,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 			o.Add = slices.Concat(o.Add, alt)
 		}
 	}
-	var date [48]byte
-	const name, end = len("Date: "), len("\r\n")
-	line := bridge.AppendDate(date[:0], f.link.Now())
-	o.Date = line[name : len(line)-end]
+	o.Date = view.Bytes(bridge.DateValue(f.link.Now()))
 	b := f.buffer(len(head) + len(o.Add) + 512)
 	out, framing, err := forward.AppendResponse(b.B, head, r, &o)
 	if err != nil {
@@ -209,7 +192,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 // edit appends head, of a response, as middleware changes it.
 func (f *forwarded) edit(dst, head []byte) []byte {
 	var x wire.Exchange
-	x.Reset(wire.Request{Method: f.method()})
+	x.Reset(wire.Request{Method: f.x.Method()})
 	lines := strings.Split(strings.TrimSuffix(string(head), "\r\n\r\n"), "\r\n")
 	dst = append(append(dst, lines[0]...), "\r\n"...)
 	fixed := len(dst)
@@ -228,14 +211,6 @@ func (f *forwarded) edit(dst, head []byte) []byte {
 		dst = http1.AppendField(dst, field.Name, field.Value)
 	}
 	return append(append(dst, framing...), "\r\n"...)
-}
-
-// method is what matters of the request's to its response.
-func (f *forwarded) method() string {
-	if f.x.Head() {
-		return http.MethodHead
-	}
-	return http.MethodGet
 }
 
 // addKept adds the fields that middleware has set: see wire.Exchange.Keep.
@@ -263,12 +238,7 @@ func hasField(head []byte, r *http1.Response, name string) bool {
 
 // buffer returns out with room for n bytes more.
 func (f *forwarded) buffer(n int) *buf.Buf {
-	if f.out == nil {
-		f.out = buf.Get(n)
-		f.out.B = f.out.B[:0]
-	} else if cap(f.out.B)-len(f.out.B) < n {
-		f.out = f.out.Grow(n)
-	}
+	f.out = f.out.Room(n)
 	return f.out
 }
 
@@ -308,12 +278,8 @@ func (f *forwarded) endChunk(b []byte) []byte {
 
 // sendOut sends what is in out, and then p.
 func (f *forwarded) sendOut(p []byte) error {
-	var a []byte
-	if f.out != nil {
-		a = f.out.B
-	}
-	err := f.send(a, p)
-	f.dropOut()
+	err := f.send(f.out.Bytes(), p)
+	f.out = f.out.Drop()
 	return err
 }
 
@@ -402,9 +368,9 @@ func (f *forwarded) finish() {
 	s.facts.And(^away)
 	switch {
 	case next != conn.More || f.inside:
-	case len(s.Link.Buffered()) > 0 && !s.sending:
+	case len(s.Link.Buffered()) > 0:
 		next = conn.Requeue
-	case !s.sending:
+	default:
 		next = s.Data(false) // there is nothing: it begins to wait
 	}
 	f.leave(next)
@@ -414,14 +380,14 @@ func (f *forwarded) finish() {
 func (f *forwarded) Fail(reason.Code) {
 	if f.status != 0 {
 		// Only the end of the connection tells the client that the response is incomplete.
-		f.sendOutIfAny()
+		if f.out != nil {
+			f.link.Send(&conn.Write{A: f.out.B, Deadline: f.deadline})
+		}
 		f.ended(false)
 		f.leave(conn.Close)
 		return
 	}
-	var x wire.Exchange
-	x.Reset(wire.Request{Method: f.method()})
-	a := f.edits.Instead(&f.s.Client, &x, f.x.Route().Instead())
+	a := f.edits.Instead(&f.s.Client, f.x.Method(), f.x.Route().Instead())
 	f.status, f.last = int32(a.Status), f.isLast()
 	f.SetStatus(a.Status)
 	f.Given(len(a.Body))
@@ -437,12 +403,6 @@ func (f *forwarded) Fail(reason.Code) {
 	out.B = append(append(out.B, "\r\n"...), a.Body...)
 	if f.sendOut(nil) == nil {
 		f.finish()
-	}
-}
-
-func (f *forwarded) sendOutIfAny() {
-	if f.out != nil {
-		f.link.Send(&conn.Write{A: f.out.B, Deadline: f.deadline})
 	}
 }
 
@@ -464,13 +424,5 @@ func (f *forwarded) Closed(bool) {
 	f.s.SetState(http.StateClosed)
 }
 
-func (f *forwarded) Serve() conn.Next      { return conn.More }
-func (f *forwarded) Writable() conn.Next   { return conn.More }
-func (f *forwarded) Drain(int64) conn.Next { return conn.More } // the response comes first
-func (f *forwarded) Since(int64) int64     { return -1 }        // it is not idle
-func (f *forwarded) Late(time.Duration)    {}
-func (f *forwarded) PeerGone(bool)         {}
-
-// Speaks and Running implement conn.Inspected.
-func (f *forwarded) Speaks() string                                  { return "HTTP/1" }
-func (f *forwarded) Running(bool, int64, func(stats.Request, int64)) {}
+// Speaks implements conn.Speaker.
+func (f *forwarded) Speaks() string { return "HTTP/1" }

@@ -207,17 +207,31 @@ func (x *exchange) decideKeepAlive(add *extra, keepAlives bool) {
 }
 
 func (x *exchange) drainBody(add *extra) {
-	if x.body == nil || x.Res.CloseAfter.Load() || x.Res.FullDuplex.Load() {
+	last := x.Res.CloseAfter.Load()
+	if x.body == nil || x.Res.FullDuplex.Load() || last && (!x.Res.Done || x.Awaited() || x.s.lingers()) {
 		return
 	}
 	keep, tooBig := x.body.DrainBeforeHead()
-	if tooBig {
+	switch {
+	case last:
+	case tooBig:
 		x.Res.TooLarge()
 		x.writing.head.connection.cut = true
 		add.connection = "close"
-	} else if !keep {
+	case !keep:
 		x.Res.CloseAfter.Store(true)
 	}
+}
+
+// lingers reports whether the connection can be closed in one direction, after which what the client
+// still sends is read (RFC 9112 section 9.6). One that cannot, such as one of net.Pipe, is closed at
+// once: a client that has not sent its body by then would fail before it has read the answer.
+func (s *Session) lingers() bool {
+	if s.is(onLoops) {
+		return true
+	}
+	_, ok := s.Link.NetConn().(interface{ CloseWrite() error })
+	return ok
 }
 
 func (x *exchange) decideType(add *extra, p []byte) {

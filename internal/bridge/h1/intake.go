@@ -1,8 +1,6 @@
 package h1
 
 import (
-	"time"
-
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
@@ -41,10 +39,10 @@ func (in *intake) next(b []byte) (data []byte, used int, err error) {
 }
 
 // section reads the trailer section from the start of b; n is 0 if it has not arrived.
-func (in *intake) section(b []byte, fields []http1.Field, lim *http1.Limits) (n int, out []http1.Field, err error) {
-	n, out, err = http1.ParseTrailer(b, fields, &in.trailer, lim)
+func (in *intake) section(b []byte, lim *http1.Limits) (n int, fields []http1.Field, err error) {
+	n, fields, err = http1.ParseTrailer(b, nil, &in.trailer, lim)
 	in.open = n == 0
-	return n, out, err
+	return n, fields, err
 }
 
 // maxSkip is how much of an unread body is discarded so that the connection can be kept; see bridge.Body.
@@ -55,6 +53,7 @@ func (in *intake) skippable() bool { return in.chunked || in.remain <= maxSkip }
 
 // skipping reads the rest of a body whose request has its answer: the conn.Session meanwhile.
 type skipping struct {
+	conn.Quiet
 	s    *Session
 	in   intake
 	left int
@@ -85,7 +84,7 @@ func (k *skipping) Data(eof bool) conn.Next {
 			return conn.More
 		}
 		if k.in.tail {
-			n, _, err := k.in.section(b, nil, &k.s.cfg.Head)
+			n, _, err := k.in.section(b, &k.s.cfg.Head)
 			switch {
 			case err != nil:
 				return conn.Linger
@@ -103,7 +102,7 @@ func (k *skipping) Data(eof bool) conn.Next {
 	}
 	l.Switch(k.s)
 	k.s.facts.And(^away)
-	if next := k.s.settle(conn.More); next != conn.More || k.s.sending {
+	if next := k.s.settle(conn.More); next != conn.More {
 		return next
 	}
 	return conn.Requeue
@@ -117,13 +116,6 @@ func (k *skipping) Duplex() bool { return true }
 
 // Closed implements conn.Session.
 func (k *skipping) Closed(hijacked bool) { k.s.Closed(hijacked) }
-
-func (k *skipping) Serve() conn.Next      { return conn.More }
-func (k *skipping) Writable() conn.Next   { return conn.More }
-func (k *skipping) Drain(int64) conn.Next { return conn.More }
-func (k *skipping) Since(int64) int64     { return -1 }
-func (k *skipping) Late(time.Duration)    {}
-func (k *skipping) PeerGone(bool)         {}
 
 // ahead reports whether the handler may be called before the body has arrived.
 func (s *Session) ahead(h any) bool {

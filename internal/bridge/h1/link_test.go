@@ -163,7 +163,7 @@ func exchangeOf(h http.Handler, head string, opts ...func(*Config)) (run func(),
 		l.in = b
 		next := s.Data(false)
 		if next == conn.Elsewhere {
-			next = s.Serve()
+			next = s.Data(false)
 		}
 		for l.out.Blocked() {
 			if next != conn.More && next != conn.Requeue {

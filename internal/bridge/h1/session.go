@@ -163,17 +163,18 @@ func (s *Session) init(cfg *Config, l conn.Link) { s.cfg, s.Config, s.Link = cfg
 
 // Data implements conn.Session.
 func (s *Session) Data(eof bool) conn.Next {
+	if x := s.cur.Load(); x != nil { // after Elsewhere
+		if next := s.serve(x); next != conn.More {
+			return next
+		}
+	}
 	began := int64(0)
 	for n := 1; ; n++ {
 		next, served := s.request(eof)
 		switch {
 		case !served || next != conn.More:
 			return next
-		case len(s.Link.Buffered()) == 0:
-			continue
-		case s.Link.Out().Blocked():
-			return conn.Requeue // otherwise a client that only sends would fill the queue
-		case !s.Link.OnLoop():
+		case len(s.Link.Buffered()) == 0 || !s.Link.OnLoop():
 			continue
 		}
 		now := sys.Nanotime()
@@ -330,11 +331,6 @@ func (s *Session) start(x *exchange, route string) conn.Next {
 	return s.serve(x)
 }
 
-// Serve implements conn.Session.
-func (s *Session) Serve() conn.Next {
-	return s.serve(s.cur.Load())
-}
-
 // serve runs the handler of x on this goroutine.
 func (s *Session) serve(x *exchange) conn.Next {
 	x.next = conn.Close
@@ -358,14 +354,14 @@ func (s *Session) serve(x *exchange) conn.Next {
 }
 
 // settle ends an exchange with next, or postpones that until the peer has
-// accepted the response.
+// accepted the response: a client that only sends must not fill the queue.
 func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
 	}
 	if s.sending = next == conn.More && s.Link.Out().Blocked(); s.sending {
 		s.await()
-		return conn.More
+		return conn.Requeue
 	}
 	if next == conn.More {
 		s.SetState(http.StateIdle)

@@ -34,7 +34,7 @@ func (f *forwarded) pump() conn.Next {
 			return f.awaitBody()
 		}
 		if f.in.tail {
-			n, fields, err := f.in.section(b, nil, &f.s.cfg.Head)
+			n, fields, err := f.in.section(b, &f.s.cfg.Head)
 			switch {
 			case err != nil:
 				return f.malformed()
@@ -94,6 +94,3 @@ func (f *forwarded) spoil(status int, why string) conn.Next {
 func (f *forwarded) isLast() bool {
 	return !f.alive || !f.s.KeepAlives() || f.spoilt || f.in.open && (f.expects || !f.in.skippable())
 }
-
-// readBy returns by when the request must have arrived, of sys.Nanotime.
-func (s *Session) readBy() int64 { return s.HeadAt() + int64(s.ReadTimeout) }

@@ -14,15 +14,19 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testhook"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// attacked has attack run against a server with defaults, and checks that another
-// client is served meanwhile and afterwards. The attack says how it has ended.
+// attacked has attack run against a server with defaults, and checks that another client is served
+// meanwhile and afterwards. The attack says how it has ended: by what the client does, and not by the
+// time that this takes, which on a busy machine may be minutes.
 func attacked(t *testing.T, want string, h http.Handler, attack func(c *raw) string) {
 	t.Helper()
 	each(t, "oracle tls inline", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{Handler: h})
+		frugal := &chert.Server{Handler: h, ReadHeaderTimeout: servertest.Patience, IdleTimeout: -1}
+		testhook.Of(frugal).Frugal()
+		s := serve(t, kind, frugal)
 		bystander := s.raw()
 		if a := bystander.get(1, "/"); a.outcome() != "200" {
 			t.Fatalf("before: %+v", a)

@@ -13,7 +13,8 @@ import (
 type queue struct {
 	pieces   []*buf.Buf
 	size     int
-	unwanted bool // the handler has closed it
+	passing  int  // taken from the pieces, not yet given back to the windows
+	unwanted bool // what comes of it is discarded
 }
 
 // pieceSize is the room for small frames of a body.
@@ -58,14 +59,34 @@ func (q *queue) drop() (n int) {
 	for _, b := range q.pieces {
 		b.Release()
 	}
-	n = q.size
-	q.pieces, q.size = nil, 0
+	n = q.size + q.passing
+	q.pieces, q.size, q.passing = nil, 0, 0
 	return n
+}
+
+// pop removes the first n bytes, which are those of the first piece or fewer, and returns them. They are
+// the caller's to release, and to give back to the windows.
+func (q *queue) pop(n int) *buf.Buf {
+	b := q.pieces[0]
+	if n == len(b.B) {
+		q.pieces[0] = nil
+		q.pieces = q.pieces[1:]
+	} else {
+		rest := buf.Get(len(b.B) - n)
+		rest.B = append(rest.B, b.B[n:]...)
+		q.pieces[0], b.B = rest, b.B[:n]
+	}
+	if q.size -= n; q.size == 0 {
+		q.pieces = nil
+	}
+	q.passing += n
+	return b
 }
 
 // takesBodyLocked reports whether the body may be read.
 func (st *stream) takesBodyLocked() bool {
-	return !st.closed() && !st.body.unwanted && (st.state < stateSending || st.tunnel != nil && !st.tunnel.ending)
+	return !st.closed() && !st.body.unwanted &&
+		(st.state < stateSending || st.upload != nil || st.tunnel != nil && !st.tunnel.ending)
 }
 
 // DropBody implements bridge.BodyDropper. The rest of the body must not keep the windows

@@ -43,6 +43,8 @@ type Config struct {
 	// Slice bounds how long frames and handlers of one connection keep a loop in one go,
 	// in nanoseconds.
 	Slice int64
+	// Frugal: what clients may do in vain does not grow with time. A test of that would depend on how fast it runs.
+	Frugal bool
 }
 
 // The defaults of Config, net/http's values but for FrameSize: larger frames than the
@@ -102,8 +104,12 @@ func (s *Session) init() {
 	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
 	s.inflow.Avail = http2.Window(cfg.ConnWindow)
 	now := sys.Nanotime()
-	s.resets.Init(resetBudget, resetRate, now)
-	s.useless.Init(idleBudget, idleRate, now)
+	resets, useless := int32(resetRate), int32(idleRate)
+	if cfg.Frugal {
+		resets, useless = 0, 0
+	}
+	s.resets.Init(resetBudget, resets, now)
+	s.useless.Init(idleBudget, useless, now)
 	s.Link.Share()
 	s.since, s.heard = now, now
 	if cfg.HeadTime > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -59,10 +60,10 @@ func (r *request) free() {
 
 // takesDirect reports whether a request goes the direct way.
 func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
-	if !end {
+	if !end && !s.forwards() {
 		return false
 	}
-	req, dh, ok := section.Direct(&s.Client, &r.fields, t, 2)
+	req, dh, ok := section.Direct(&s.Client, &r.fields, t, 2, !end)
 	if !ok || !s.PlaceDirect(s.loops, req.Method, t.Path) {
 		return false
 	}
@@ -135,7 +136,9 @@ func (r *request) finish() (kept bool) {
 		r.abandon()
 		return true
 	case !r.answered:
-		r.dropPlan()
+		outbound.Drop(r.x.Plan())
+	case r.x.Missed(): // what the handler has made was not made of the body
+		s.BodiesRead.Store(true)
 	case r.x.Plan() == nil:
 		r.send()
 		return true
@@ -145,7 +148,7 @@ func (r *request) finish() (kept bool) {
 			return true
 		}
 	}
-	s.guard(r.x.Discard)
+	exec.Call(r.x.Discard, s.LogEnd)
 	s.mu.Lock()
 	closed := st.closed()
 	if closed { // by a reset of the client's, which is not answered
@@ -159,16 +162,14 @@ func (r *request) finish() (kept bool) {
 		r.free()
 		return true
 	}
-	route := r.x.Pattern()
-	err := st.makeRequest(r, &r.t)
+	t, route := r.t, r.x.Pattern()
+	err := st.makeRequest(r, &t, !r.x.Ahead())
 	if r.free(); err != nil {
 		s.refuse(st.id, st.invalid())
 		return true
 	}
-	if s.loops {
-		st.Place(route, &s.memo)
-	} else {
-		st.Note(route)
+	if st.placed(route, &t) {
+		return true
 	}
 	return s.admit(st, true)
 }
@@ -176,10 +177,10 @@ func (r *request) finish() (kept bool) {
 // abandon ends a request whose handler, or Done of its file, has panicked.
 func (r *request) abandon() {
 	st, s := r.st, r.st.s
-	r.dropPlan()
+	outbound.Drop(r.x.Plan())
 	o := bridge.Abandoned(&r.x)
 	s.Follow(link{st}, &o)
-	s.guard(r.x.Drop)
+	exec.Call(r.x.Drop, s.LogEnd)
 	st.next = conn.Close
 	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
@@ -199,7 +200,7 @@ func (r *request) send() {
 		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
-		b = appendDate(b, s.Link.Now())
+		b = dateField.Append(b, s.Link.Now())
 	}
 	b = append(b, s.cfg.AltSvc.Block()...)
 	r.block = b
@@ -301,7 +302,7 @@ func (f *sendFile) close() {
 		s.Follow(link{st}, &f.o)
 	}
 	if done := f.r.file.Done; done != nil {
-		s.guard(done)
+		exec.Call(done, s.LogEnd)
 	}
 }
 
@@ -318,6 +319,3 @@ func (f *sendFile) Done() conn.Next {
 	r.free()
 	return s.settle(conn.More)
 }
-
-// guard calls what may panic.
-func (s *Session) guard(f func()) { exec.Call(f, s.LogEnd) }

@@ -1,6 +1,8 @@
 package h2_test
 
 import (
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -134,4 +136,83 @@ func TestDirectHandlerOutlivesTheConnection(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+}
+
+// slowly is a direct handler that may be called ahead of the body, and returns when it may.
+type slowly struct {
+	http.Handler
+	began, release chan bool
+	reads          bool // and needs the body after all
+}
+
+func (h *slowly) TakesAhead() bool { return true }
+
+func (h *slowly) ServeDirect(x *direct.Exchange) bool {
+	h.began <- x.Wire().Ahead()
+	<-h.release
+	if h.reads {
+		x.Write(x.Body())
+	}
+	return h.reads
+}
+
+// A direct handler that has lost its loop declines when the body has come: the plain one gets that.
+func TestBodyComesWhileDirectHandlerDecides(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		fields []string
+		send   func(c *raw)
+		want   string // length, body and trailers
+	}{
+		{"whole", nil, func(c *raw) { c.fr.WriteData(1, true, []byte("abc")) }, `-1 "abc" map[]`},
+		{"length", []string{"content-length: 3"}, func(c *raw) { c.fr.WriteData(1, true, []byte("abc")) }, `3 "abc" map[]`},
+		{"in parts", nil, func(c *raw) {
+			c.fr.WriteData(1, false, []byte("a"))
+			c.fr.WriteData(1, false, []byte("bc"))
+			c.fr.WriteData(1, true, nil)
+		}, `-1 "abc" map[]`},
+		{"trailers", []string{"trailer: x-end"}, func(c *raw) {
+			c.fr.WriteData(1, false, []byte("abc"))
+			c.headers(1, true, "x-end: 1")
+		}, `-1 "abc" map[X-End:[1]]`},
+		{"empty", nil, func(c *raw) { c.fr.WriteData(1, true, nil) }, `-1 "" map[]`},
+	} {
+		for _, reads := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, " ", reads), func(t *testing.T) {
+				t.Parallel()
+				each(t, "oracle goroutines tls pooled inline", func(t *testing.T, kind string) {
+					h := &slowly{began: make(chan bool), release: make(chan bool), reads: reads}
+					h.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
+						b, err := io.ReadAll(r.Body)
+						if err != nil {
+							t.Error(err)
+						}
+						fmt.Fprintf(w, "%d %q %v", r.ContentLength, b, r.Trailer)
+					})
+					c := serve(t, kind, &chert.Server{Handler: h}).raw()
+					c.headers(1, false, with(post, tt.fields...)...)
+					c.send()
+					if !servertest.Await(t, h.began, "the direct handler") {
+						t.Error("it has the body already")
+					}
+					tt.send(c)
+					c.fr.WritePing(false, [8]byte{1})
+					c.send()
+					for ponged := false; !ponged; { // the other driver of the loop has all of it
+						f := c.next()
+						if f == nil {
+							t.Fatal("closed")
+						}
+						p, ok := f.(*http2.PingFrame)
+						ponged = ok && p.IsAck() && p.Data[0] == 1
+					}
+					close(h.release)
+					if a := c.read(1); a.outcome() != "200" || a.body != tt.want {
+						t.Errorf("%s, %s, want %s", a.outcome(), a.body, tt.want)
+					}
+				})
+			})
+		}
+	}
 }

@@ -142,6 +142,7 @@ func (s *Session) setDeadlineLocked() {
 		}
 	}
 	sooner(s.tunnelBy)
+	sooner(s.uploadBy)
 	if len(s.lingering) > 0 {
 		sooner(s.lingering[0].lingerBy)
 	}
@@ -194,6 +195,7 @@ func (s *Session) Expired() conn.Next {
 	}
 	s.expirePending(now)
 	s.expireTunnels(now)
+	s.expireUploads(now)
 	next := conn.More
 	s.mu.Lock()
 	s.expireLingeringLocked(now)

@@ -236,8 +236,10 @@ func (st *stream) answeredLocked() bool {
 		// A client that waits for 100 (Continue) would wait on. It sends nothing that could be
 		// in the way of the answer.
 		waits := st.awaits && st.received == 0
-		if st.tunnel == nil && st.lasting == nil && !waits {
-			s.lingerLocked(st)
+		if st.tunnel == nil && (st.lasting == nil || st.upload != nil) && !waits {
+			if s.lingerLocked(st); st.lasting != nil {
+				s.freed = append(s.freed, st.lasting.close) // the response has ended
+			}
 			return true
 		}
 		s.rstLocked(st.id, http2.NoError)

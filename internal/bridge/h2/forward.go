@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/http2"
@@ -37,9 +37,10 @@ type forwarded struct {
 	block *buf.Buf
 	body  *buf.Buf
 	tail  *buf.Buf // the trailers' block
-	ends  bool     // End was called: END_STREAM follows
-	begun bool     // a final response has
-	over  bool     // nothing more is sent, or all of it was
+	up    upload
+	ends  bool // End was called: END_STREAM follows
+	begun bool // a final response has
+	over  bool // nothing more is sent, or all of it was
 }
 
 var _ outbound.Client = (*forwarded)(nil)
@@ -62,7 +63,7 @@ func (r *request) plan() *outbound.Plan {
 	}
 	// RFC 9113 section 8.2.1: what HTTP/1 cannot have is not passed on. ServeHTTP refuses it.
 	if !http1.ValidHost(r.x.Host()) {
-		p.Drop()
+		outbound.Drop(p)
 		return nil
 	}
 	head := buf.Get(len(r.fields.Bytes) + 64)
@@ -75,6 +76,11 @@ func (r *request) plan() *outbound.Plan {
 	}
 	q.Method, q.Target = span(view.Bytes(r.x.Method())), span(r.x.Target())
 	q.Host, q.HasHost = span(r.x.Host()), true
+	if p.Open = r.x.Ahead(); p.Open {
+		q.ContentLength, q.ExpectContinue = r.t.Length, r.t.Expect
+		q.Chunked = q.ContentLength < 0
+		p.Chunked, p.Asks = q.Chunked, q.ExpectContinue && q.ContentLength != 0
+	}
 	r.fields.Each(func(name, value []byte) bool {
 		n := span(name)
 		q.Fields = append(q.Fields, http1.Field{Name: n, Value: span(value), ID: http1.LookupField(name)})
@@ -85,7 +91,7 @@ func (r *request) plan() *outbound.Plan {
 	var err error
 	if out.B, p.Sent, err = forward.AppendRequest(out.B, head.B, &q, &p.Request); err != nil {
 		out.Release()
-		p.Drop()
+		outbound.Drop(p)
 		return nil
 	}
 	p.Out = out
@@ -94,15 +100,8 @@ func (r *request) plan() *outbound.Plan {
 
 // drop gives up what the handler has left.
 func (r *request) drop() {
-	r.dropPlan()
-	r.st.s.guard(r.x.Drop)
-}
-
-// dropPlan ends a plan that is not carried out.
-func (r *request) dropPlan() {
-	if p, ok := r.x.Plan().(*outbound.Plan); ok {
-		p.Drop()
-	}
+	outbound.Drop(r.x.Plan())
+	exec.Call(r.x.Drop, r.st.s.LogEnd)
 }
 
 // forward carries out p, instead of a response of the handler's.
@@ -112,11 +111,17 @@ func (r *request) forward(p *outbound.Plan) {
 	f.lasting = lasting{offers: offers{st: st}, source: f, returned: true}
 	st.pattern = r.x.Pattern()
 	limit := r.x.WriteLimit(s.WriteTimeout)
+	open := p.Open
+	if open {
+		f.up.init(f, r, p)
+	}
 	f.Pass(&s.Client, r.x.TakeWatcher())
 	r.free()
 	s.mu.Lock()
 	s.high = s.outFullLocked()
-	st.dropBodyLocked()
+	if !open {
+		st.dropBodyLocked()
+	}
 	st.unkeepLocked()
 	if limit > 0 {
 		st.writeBy = time.Now().Add(limit)
@@ -126,15 +131,22 @@ func (r *request) forward(p *outbound.Plan) {
 			st.retireLocked()
 		}
 		s.mu.Unlock()
-		p.Drop()
+		outbound.Drop(p)
 		f.Over(&s.Client, 0, false)
 		f.account()
 		return
 	}
 	st.lasting = &f.lasting
+	if open {
+		st.upload = &f.up
+	}
 	st.become(stateSending)
 	s.mu.Unlock()
-	f.x.Begin(f.loop, p, f)
+	if f.x.Prepare(f.loop, p, f); open {
+		s.feedLater(&f.up) // what has come of the body goes with the head
+		return
+	}
+	f.x.Run()
 }
 
 func (f *forwarded) account() {
@@ -145,20 +157,8 @@ func (f *forwarded) account() {
 // finish notes that nothing more is sent.
 func (f *forwarded) finish() {
 	f.over = true
-	f.dropBlock()
-	for _, b := range []*buf.Buf{f.body, f.tail} {
-		if b != nil {
-			b.Release()
-		}
-	}
-	f.body, f.tail = nil, nil
-}
-
-func (f *forwarded) dropBlock() {
-	if f.block != nil {
-		f.block.Release()
-		f.block = nil
-	}
+	f.block = f.block.Drop()
+	f.body, f.tail = f.body.Drop(), f.tail.Drop()
 }
 
 // Writable, Stop and Closed implement takeover.Source.
@@ -202,16 +202,13 @@ func (f *forwarded) cancel() {
 	}
 }
 
-// Room implements outbound.Client: bodies have arrived.
-func (f *forwarded) Room() {}
-
 // Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	if f.block != nil { // of an interim response
 		if _, err := f.push(); err != nil {
 			return f.gone(err)
 		}
-		f.dropBlock() // there was no room for it
+		f.block = f.block.Drop() // there was no room for it
 	}
 	o := forward.Response{Minor: 1, Trailers: true, NoUpgrade: true, Outer: f.outer}
 	b := buf.Get(len(head) + len(add) + 256)
@@ -231,7 +228,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		return f.gone(err)
 	}
 	if !date {
-		b.B = appendDate(b.B, f.st.s.Link.Now())
+		b.B = dateField.Append(b.B, f.st.s.Link.Now())
 	}
 	if !r.Interim() {
 		b.B = append(b.B, f.st.s.cfg.AltSvc.Block()...)
@@ -256,7 +253,7 @@ func (f *forwarded) edited(
 	b, head []byte, r *http1.Response, o *forward.Response, add []byte,
 ) (_ []byte, date bool, err error) {
 	var x wire.Exchange
-	x.Reset(wire.Request{Method: f.method()})
+	x.Reset(wire.Request{Method: f.x.Method()})
 	has := map[string]bool{}
 	err = o.Fields(head, r, http1.FramingChunked, func(field *http1.Field, value []byte) {
 		name := http1.CanonicalName(field.Name.Bytes(head), field.ID)
@@ -284,14 +281,6 @@ func (f *forwarded) edited(
 	return b, date, err
 }
 
-// method is what matters of the request's to its response.
-func (f *forwarded) method() string {
-	if f.x.Head() {
-		return http.MethodHead
-	}
-	return http.MethodGet
-}
-
 // smallBody is the most that is kept for the frame that ends the stream.
 const smallBody = 4 << 10
 
@@ -305,11 +294,7 @@ func (f *forwarded) Body(p []byte) error {
 	if full, err := f.push(); err != nil {
 		return f.gone(err)
 	} else if full && f.block != nil { // there was no room for the head
-		if f.body == nil {
-			f.body = buf.Get(len(p))
-		} else {
-			f.body = f.body.Grow(len(p))
-		}
+		f.body = f.body.Room(len(p))
 		f.body.B = append(f.body.B, p...)
 		return nil
 	}
@@ -371,7 +356,7 @@ func (f *forwarded) pushLocked() (full bool, err error) {
 	if f.block != nil {
 		end := f.ends && f.body == nil && f.tail == nil
 		s.putBlockLocked(st, f.block.B, end)
-		if f.dropBlock(); end {
+		if f.block = f.block.Drop(); end {
 			f.endedLocked()
 			return false, nil
 		}
@@ -436,6 +421,7 @@ func (f *forwarded) End(b []byte, fields []http1.Field) {
 // complete ends a response all of which has come.
 func (f *forwarded) complete() {
 	f.ends = true
+	f.up.leave()
 	f.account()
 	if _, err := f.push(); f.gone(err) == nil {
 		f.st.s.flushBeside()
@@ -450,17 +436,15 @@ func (f *forwarded) Fail(reason.Code) {
 		f.gone(errAborted)
 		return
 	}
-	var x wire.Exchange
-	x.Reset(wire.Request{Method: f.method()})
-	a := f.edits.Instead(&f.st.s.Client, &x, f.x.Route().Instead())
-	f.dropBlock()
+	a := f.edits.Instead(&f.st.s.Client, f.x.Method(), f.x.Route().Instead())
+	f.block = f.block.Drop()
 	block := buf.Get(256)
 	block.B = http2.AppendStatus(block.B, a.Status)
 	for i := range a.Fields {
 		block.B = http2.AppendField(block.B, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
-		block.B = appendDate(block.B, f.st.s.Link.Now())
+		block.B = dateField.Append(block.B, f.st.s.Link.Now())
 	}
 	block.B = append(block.B, f.st.s.cfg.AltSvc.Block()...)
 	f.block = block

@@ -213,12 +213,15 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	case st.takesBodyLocked():
 		st.body.add(data)
 		kept = uint32(len(data))
-	case st.body.unwanted && st.state < stateSending:
+	case st.body.unwanted && (st.state < stateSending || st.upload != nil):
 		kept = uint32(len(data))
 		s.refundLocked(nil, kept)
 	}
-	if st.tunnel != nil {
+	switch {
+	case st.tunnel != nil:
 		s.feedLater(st.tunnel)
+	case st.upload != nil:
+		s.feedLater(st.upload)
 	}
 	s.refundLocked(st, h.Length-kept)
 	if end {

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"net/http"
-	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -23,7 +22,10 @@ func (hpack) Status(b []byte, status int) []byte           { return http2.Append
 func (hpack) Field(b []byte, name, value string) []byte    { return http2.AppendField(b, name, value) }
 func (hpack) Int(b []byte, id pack.NameID, n int64) []byte { return http2.AppendInt(b, id, n) }
 func (hpack) Type(b []byte, value string) []byte           { return http2.AppendType(b, value) }
-func (hpack) Date(b []byte, now int64) []byte              { return appendDate(b, now) }
+func (hpack) Date(b []byte, now int64) []byte              { return dateField.Append(b, now) }
+
+// dateField is shared by all connections.
+var dateField = section.DateField{Encode: http2.AppendKnown}
 
 // Begin implements bridge.Message.
 func (st *stream) Begin() *bridge.Progress {
@@ -68,31 +70,12 @@ func (st *stream) Complete(p []byte) error {
 	return nil
 }
 
-// dateBlock is a Date field as it is in header blocks.
-type dateBlock struct {
-	value string
-	block []byte
-}
-
-var lastDate atomic.Pointer[dateBlock]
-
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (st *stream) now() int64 {
 	if st.InTurn && st.place.Held() {
 		return st.Time.Since
 	}
 	return sys.Nanotime()
-}
-
-// appendDate appends the Date field for now, of sys.Nanotime.
-func appendDate(b []byte, now int64) []byte {
-	value := bridge.DateValue(now)
-	d := lastDate.Load()
-	if d == nil || d.value != value {
-		d = &dateBlock{value, http2.AppendKnown(nil, pack.IDDate, value)}
-		lastDate.Store(d)
-	}
-	return append(b, d.block...)
 }
 
 // Data implements bridge.Message.

@@ -62,22 +62,30 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
-	err := st.makeRequest(r, &t)
+	err := st.makeRequest(r, &t, end)
 	if r.free(); err != nil {
 		return nil, st.invalid()
 	}
-	quick := false
-	if s.loops {
-		quick = st.Place("", &s.memo)
-	} else {
-		st.Note("")
-	}
-	if quick && !end && !t.Expect && len(t.Protocol) == 0 && s.Link.OnLoop() {
-		st.become(stateDeferred)
-		s.deferred = append(s.deferred, st)
+	if st.placed("", &t) {
 		return nil, nil
 	}
 	return st, nil
+}
+
+// placed decides where the handler of a request runs, of which its route's pattern may be known. It
+// reports whether that begins when the body has come.
+func (st *stream) placed(route string, t *section.Target) (deferred bool) {
+	s := st.s
+	if !s.loops {
+		st.Note(route)
+		return false
+	}
+	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || len(t.Protocol) > 0 || !s.Link.OnLoop() {
+		return false
+	}
+	st.become(stateDeferred)
+	s.deferred = append(s.deferred, st)
+	return true
 }
 
 // open makes a stream, of a request with size bytes of fields; nil if there are too many.
@@ -134,7 +142,7 @@ func (s *Session) unanswered(status int) {
 // For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
-	block := appendDate(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
+	block := dateField.Append(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
 	block = http2.AppendInt(block, pack.IDContentLength, 0)
 	s.mu.Lock()
 	s.putBlockLocked(&stream{id: id}, block, false)
@@ -149,7 +157,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
 	mediaType, text := s.RefusalPage(status)
-	block := appendDate(http2.AppendStatus(nil, status), s.Link.Now())
+	block := dateField.Append(http2.AppendStatus(nil, status), s.Link.Now())
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,21 +190,21 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 }
 
 // makeRequest makes the exchange of a request that is not for the direct way. All its
-// strings are parts of one.
-func (st *stream) makeRequest(scratch *request, t *section.Target) error {
+// strings are parts of one. end: it has no body.
+func (st *stream) makeRequest(scratch *request, t *section.Target, end bool) error {
 	f := &scratch.fields.Fields
 	st.Init(&st.s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
 	if !section.Fill(&st.Exchange, f, t, st.values[:0], st.s.cfg.List.Fields) {
 		return errMalformed
 	}
-	st.initBody(t)
+	st.initBody(t, end)
 	return nil
 }
 
-// initBody sets the request's body.
-func (st *stream) initBody(t *section.Target) {
-	if st.remoteClosed {
+// initBody sets the request's body, which may have come as a whole while a direct handler ran.
+func (st *stream) initBody(t *section.Target, end bool) {
+	if end {
 		st.SetBody(nil, false, false, false)
 		return
 	}
@@ -251,6 +259,9 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	trailer, ok := section.Trailer(f)
 	if !ok {
 		return nil, errTrailer
+	}
+	if st.upload != nil {
+		s.feedLater(st.upload)
 	}
 	st.trailer = trailer
 	st.fields += f.Size()

@@ -40,7 +40,7 @@ type Session struct {
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
-	fed      []*tunnel // for which something has come
+	fed      []feeder // for which something has come
 	drain    drain
 	// Times of sys.Nanotime; 0 for none: since when no request has been under way, when a PING
 	// was sent that was not answered, and since when the answers in pending have had no window.
@@ -142,8 +142,8 @@ func (s *Session) spent(began *int64) bool {
 	return now-*began >= s.cfg.Slice && s.Link.OnLoop()
 }
 
-// afterData begins the requests that have waited for their bodies, and calls the
-// sessions of tunnels. It reports whether the loop is still the caller's.
+// afterData begins the requests that have waited for their bodies, and passes on what has come
+// for others. It reports whether the loop is still the caller's.
 func (s *Session) afterData() (kept bool) {
 	for _, st := range s.deferred {
 		s.admit(st, false)
@@ -273,9 +273,6 @@ func onlyGoAway(frames []byte) []byte {
 	}
 	return kept
 }
-
-// Serve implements conn.Session; the Link is never handed to Go.
-func (s *Session) Serve() conn.Next { return conn.More }
 
 // Writable implements conn.Session.
 func (s *Session) Writable() conn.Next {

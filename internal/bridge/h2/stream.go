@@ -69,6 +69,7 @@ type stream struct {
 	tail         *buf.Buf // the trailers' block; nil if there are none
 	follower     conn.Follower
 	lasting      *lasting // after Last
+	upload       *upload  // of a request that was forwarded before its body had come; nil for others
 	readBy       time.Time
 	writeBy      time.Time
 	lingerBy     int64 // when a stream that lingers is reset

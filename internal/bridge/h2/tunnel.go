@@ -27,13 +27,12 @@ type tunnel struct {
 	place   conn.Here
 
 	// The Run's, and otherwise the owner's.
-	in    *buf.Buf // received, not consumed; nil if empty
-	used  uint32   // consumed, not yet given back to the windows
-	next  conn.Next
-	serve bool // the Run calls Serve, not Data
-	eof   bool // the argument of Data
+	in   *buf.Buf // received, not consumed; nil if empty
+	used uint32   // consumed, not yet given back to the windows
+	next conn.Next
+	eof  bool // the argument of Data
 
-	listed bool // in Session.fed; the owner's
+	listed
 
 	// Guarded by Session.mu.
 	running bool // there is a Run, or the handler, until its Done
@@ -135,16 +134,29 @@ func (t *tunnel) beginLocked() {
 // moreLocked reports whether something has come of which Data does not know.
 func (t *tunnel) moreLocked() bool { return t.st.body.size > 0 || t.st.remoteClosed && !t.eof }
 
-// feedLater has feedAll call the session, which is the caller's to do, or settle's.
-func (s *Session) feedLater(t *tunnel) {
-	if !t.listed {
-		t.listed = true
-		s.fed = append(s.fed, t)
+// A feeder is what gets the DATA of a stream in the end of Session.Data: a tunnel, or a request that is
+// forwarded.
+type feeder interface {
+	// feed passes on what has come. It reports whether the loop is still the caller's.
+	feed() (kept bool)
+	isListed() *bool
+}
+
+// listed is whether a feeder is in Session.fed. It is the owner's.
+type listed bool
+
+func (l *listed) isListed() *bool { return (*bool)(l) }
+
+// feedLater has feedAll call f, which is the caller's to do, or settle's.
+func (s *Session) feedLater(f feeder) {
+	if l := f.isListed(); !*l {
+		*l = true
+		s.fed = append(s.fed, f)
 	}
 }
 
-// feedAll calls the sessions of the tunnels for which something has come. It reports
-// whether the loop is still the caller's.
+// feedAll calls the feeders for which something has come. It reports whether the loop is still the
+// caller's.
 func (s *Session) feedAll() (kept bool) {
 	began := int64(0)
 	// Those that are added meanwhile, or left, have their turn after other connections.
@@ -153,7 +165,7 @@ func (s *Session) feedAll() (kept bool) {
 		copy(s.fed, s.fed[1:])
 		s.fed[len(s.fed)-1] = nil
 		s.fed = s.fed[:len(s.fed)-1]
-		if !t.feed() {
+		if *t.isListed() = false; !t.feed() {
 			return false
 		}
 		if n > 1 && s.spent(&began) {
@@ -177,7 +189,7 @@ func (s *Session) feedSoon() {
 
 // after ends what the owner was called for. kept: the loop is still the caller's.
 func (s *Session) after(kept bool) conn.Next {
-	if !kept || !s.feedAll() {
+	if !kept || !s.afterData() {
 		return conn.Lost
 	}
 	return s.settle(conn.More)
@@ -186,7 +198,6 @@ func (s *Session) after(kept bool) conn.Next {
 // feed begins a Run of what has come.
 func (t *tunnel) feed() (kept bool) {
 	st, s := t.st, t.st.s
-	t.listed = false
 	s.mu.Lock()
 	if t.running || t.paused || t.closed || t.ending {
 		s.mu.Unlock()
@@ -236,11 +247,7 @@ func (t *tunnel) Run() {
 	t.next = conn.Close // if user code ends its goroutine
 	defer t.st.s.finishing.Add(1)
 	defer t.runEnded()
-	if t.serve {
-		t.next = t.session.Serve()
-	} else {
-		t.next = t.session.Data(t.eof)
-	}
+	t.next = t.session.Data(t.eof)
 }
 
 // Ended implements conn.Run: what user code there was has been guarded by link.Do.
@@ -261,12 +268,12 @@ func (t *tunnel) finish() {
 	s.refundLocked(st, t.used)
 	t.used = 0
 	if next == conn.Elsewhere && !st.closed() {
-		t.inside, t.serve = true, true
+		t.inside = true
 		s.mu.Unlock()
 		s.Link.Start(t, nil)
 		return
 	}
-	t.running, t.serve = false, false
+	t.running = false
 	posts := t.posts
 	t.posts = nil
 	closed := st.closed()

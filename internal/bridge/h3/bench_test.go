@@ -24,6 +24,7 @@ type inMemory struct {
 	streams chan Stream
 	ctx     context.Context
 	end     context.CancelFunc
+	session *Session
 }
 
 func (c *inMemory) Accept() (Stream, error) {
@@ -42,7 +43,6 @@ func (c *inMemory) AcceptUni() (ReceiveStream, error) {
 
 func (c *inMemory) OpenUni() (SendStream, error) { return &memoryStream{c: c}, nil }
 func (c *inMemory) Close(http3.ErrCode, string)  { c.end() }
-func (c *inMemory) Context() context.Context     { return c.ctx }
 func (c *inMemory) TLS() *tls.ConnectionState    { return &tls.ConnectionState{Version: tls.VersionTLS13} }
 func (c *inMemory) LocalAddr() net.Addr          { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 func (c *inMemory) RemoteAddr() net.Addr         { return client }
@@ -107,6 +107,7 @@ func servedWith(tb testing.TB, streams int, h http.Handler) *inMemory {
 	}
 	ended := make(chan struct{})
 	s := cfg.New(c, new(tally.Shard), func(*Session) { close(ended) })
+	c.session = s
 	go s.Serve()
 	tb.Cleanup(func() {
 		c.end()

@@ -14,24 +14,6 @@ import (
 
 // This file reads a stream: its frames, and the request's body.
 
-// buffered is what was received and not consumed.
-func (st *stream) buffered() []byte {
-	if st.in == nil {
-		return nil
-	}
-	return st.in.B
-}
-
-func (st *stream) discard(n int) {
-	if st.in == nil {
-		return
-	}
-	if st.in.B = st.in.B[n:]; len(st.in.B) == 0 {
-		st.in.Release()
-		st.in = nil
-	}
-}
-
 // receive reads from the stream. io.EOF comes alone, and sets eof.
 func (st *stream) receive(p []byte) (int, error) {
 	if st.eof {
@@ -67,7 +49,7 @@ func (st *stream) fill(size int) error {
 // and returns its header; that may be of DATA without a byte. io.EOF is the end of the request.
 func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 	for {
-		if len(st.buffered()) == 0 {
+		if len(st.in.Bytes()) == 0 {
 			if err := st.fill(size); err != nil {
 				if err == io.EOF && st.frames.Within() {
 					err = errCut
@@ -75,8 +57,8 @@ func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 				return h, err
 			}
 		}
-		part, n := st.frames.Next(st.buffered())
-		st.discard(n)
+		part, n := st.frames.Next(st.in.Bytes())
+		st.in = st.in.Consume(n)
 		if part != http3.PartHeader {
 			continue // of a frame that is passed over
 		}
@@ -98,9 +80,9 @@ func (st *stream) nextFrame(size int) (h http3.Header, err error) {
 // not come.
 func (st *stream) readPayload(p []byte) (n int, err error) {
 	p = p[:min(uint64(len(p)), st.frames.Left())]
-	if have := st.buffered(); len(have) > 0 {
+	if have := st.in.Bytes(); len(have) > 0 {
 		n = copy(p, have)
-		st.discard(n)
+		st.in = st.in.Consume(n)
 	} else if n, err = st.receive(p); err == io.EOF {
 		err = errCut
 	}
@@ -110,17 +92,14 @@ func (st *stream) readPayload(p []byte) (n int, err error) {
 	return n, err
 }
 
-// past is a deadline that has passed.
-var past = time.Unix(1, 0)
-
 // atEnd reports whether the request has ended, as far as can be told now: most clients say so with
 // their last bytes. It sets no deadline.
 func (st *stream) atEnd() (bool, error) {
-	if len(st.buffered()) > 0 {
+	if len(st.in.Bytes()) > 0 {
 		return false, nil
 	}
 	if !st.eof {
-		st.str.SetReadDeadline(past)
+		st.str.SetReadDeadline(conn.LongAgo)
 		var b [1]byte
 		if n, err := st.str.Read(b[:]); n > 0 { // not with the transport that there is
 			st.in = buf.Get(1)
@@ -156,7 +135,7 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 		if err := st.nextData(); err != nil {
 			return 0, st.bodyError(err)
 		}
-	} else if len(st.buffered()) == 0 {
+	} else if len(st.in.Bytes()) == 0 {
 		if err := st.beginRead(); err != nil {
 			return 0, err
 		}
@@ -182,7 +161,7 @@ func (st *stream) beginRead() error {
 		return http.ErrBodyReadAfterClose
 	}
 	st.waited.Store(true)
-	st.str.SetReadDeadline(st.untilLocked(st.s.Shared.Limits.ReadStall, st.readBy))
+	st.str.SetReadDeadline(conn.Sooner(st.readBy, conn.After(st.s.Shared.Limits.ReadStall)))
 	return nil
 }
 

@@ -23,6 +23,8 @@ type Config struct {
 	// CountError, if not nil, is called for errors, with names of lower-case letters and
 	// underscores. Any goroutine calls it.
 	CountError func(name string)
+	// Frugal: what clients may do in vain does not grow with time. A test of that would depend on how fast it runs.
+	Frugal bool
 
 	pool  loop.Pool // of goroutines that serve streams
 	watch watch

@@ -38,6 +38,7 @@ func (d *directRequest) Run() {
 
 // Ended implements conn.UserCode.
 func (d *directRequest) Ended(e exec.End) {
+	d.st.unsee() // nobody else does so if the handler has ended its goroutine
 	d.st.timing.End()
 	d.st.s.LogEnd(e)
 	if e.Exited() {
@@ -49,7 +50,7 @@ func (d *directRequest) Ended(e exec.End) {
 // plain way. Afterwards r is not the caller's.
 func (st *stream) serveDirect(r *request) bool {
 	s := st.s
-	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t, 3)
+	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t, 3, false)
 	if !ok {
 		return false
 	}
@@ -141,7 +142,7 @@ func (st *stream) sendDirect(d *directRequest) {
 		b = http3.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
-		b = appendDate(b, sys.Nanotime())
+		b = dateField.Append(b, sys.Nanotime())
 	}
 	d.block = b
 	if limit := a.WriteLimit(s.WriteTimeout); limit > 0 {

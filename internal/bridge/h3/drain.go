@@ -75,15 +75,7 @@ func (s *Session) linger() {
 		wait = 0
 	}
 	s.mu.Unlock()
-	time.AfterFunc(max(wait, s.transit()), s.end)
-}
-
-// end closes the connection at once.
-func (s *Session) end() {
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
-	s.qc.Close(http3.NoError, "")
+	time.AfterFunc(max(wait, s.transit()), s.Kill)
 }
 
 // all returns the streams.
@@ -147,4 +139,9 @@ func (s *Session) Active() bool {
 }
 
 // Kill ends the connection immediately; calls of user code that runs on it fail.
-func (s *Session) Kill() { s.end() }
+func (s *Session) Kill() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.qc.Close(http3.NoError, "")
+}

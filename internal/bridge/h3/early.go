@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/bridge/section"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is requests of a connection whose TLS handshake has not ended (RFC 8470). Until then
@@ -60,6 +61,9 @@ func (st *stream) settleEarly(r *request, end bool) (runs bool) {
 		return true
 	}
 	st.early = mayBeEarly(&r.t, end)
+	if st.early {
+		st.s.tally.Add(false, tally.Early, 1)
+	}
 	return st.early
 }
 

@@ -2,7 +2,6 @@ package h3
 
 import (
 	"net/http"
-	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -25,26 +24,10 @@ func (qpack) Int(b []byte, id pack.NameID, n int64) []byte {
 	return http3.AppendInt(b, id, n)
 }
 func (qpack) Type(b []byte, value string) []byte { return http3.AppendType(b, value) }
-func (qpack) Date(b []byte, now int64) []byte    { return appendDate(b, now) }
+func (qpack) Date(b []byte, now int64) []byte    { return dateField.Append(b, now) }
 
-// dateBlock is a Date field as it is in field sections.
-type dateBlock struct {
-	value string
-	block []byte
-}
-
-var lastDate atomic.Pointer[dateBlock]
-
-// appendDate appends the Date field for now, of sys.Nanotime.
-func appendDate(b []byte, now int64) []byte {
-	value := bridge.DateValue(now)
-	d := lastDate.Load()
-	if d == nil || d.value != value {
-		d = &dateBlock{value, http3.AppendKnown(nil, pack.IDDate, value)}
-		lastDate.Store(d)
-	}
-	return append(b, d.block...)
-}
+// dateField is shared by all connections.
+var dateField = section.DateField{Encode: http3.AppendKnown}
 
 // Begin implements bridge.Message.
 func (st *stream) Begin() *bridge.Progress {

@@ -3,7 +3,9 @@ package h3
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/takeover"
@@ -83,4 +85,32 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What has outlived its handler does not keep the request, though the handler has waited for the client's end by it.
+func TestLastingWithoutItsRequest(t *testing.T) {
+	t.Parallel()
+	requests := make(chan weak.Pointer[http.Request], 1)
+	source := &quietSource{make(chan struct{})}
+	c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+			t.Error("the client has gone")
+		default:
+		}
+		err := takeover.StreamerOf(w).Outlive(func(takeover.Stream, bool) takeover.Source { return source })
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- weak.Make(r)
+	}))
+	str := c.ending(0)
+	c.streams <- str
+	r := servertest.Await(t, requests, "the handler")
+	servertest.Eventually(t, "the request is kept by nothing", func() bool {
+		runtime.GC()
+		return r.Value() == nil
+	})
+	str.end() // by the client
+	servertest.Await(t, source.closed, "the end of the answer")
 }

@@ -36,7 +36,7 @@ func (s *Session) accept() {
 		switch {
 		case over:
 		case serving == nil: // a hook has ended its goroutine
-			s.end()
+			s.Kill()
 			go s.accept()
 		case serving.endLead(): // a handler has
 			go s.accept()

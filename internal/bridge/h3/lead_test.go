@@ -26,6 +26,9 @@ func TestLeaders(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case 27:
 			runtime.Goexit()
+		case 33:
+			time.Sleep(3 * time.Millisecond)
+			runtime.Goexit()
 		case 37:
 			w(large)
 			return

@@ -25,6 +25,11 @@ func TestPlacesAreHeld(t *testing.T) {
 		all = append(all, str)
 		c.streams <- str
 		servertest.Await(t, str.done, "answer")
+		servertest.Eventually(t, "its end, which is in the order of those of all", func() bool {
+			c.session.mu.Lock()
+			defer c.session.mu.Unlock()
+			return len(c.session.streams) == 0
+		})
 	}
 	servertest.Eventually(t, "half are released", func() bool { return released(all) >= maxHeld/2 })
 	for i, str := range all[:maxHeld/2] {
@@ -76,6 +81,8 @@ func TestPlacesOfBusyClient(t *testing.T) {
 	const most = 12
 	cfg := &Config{MaxStreams: most}
 	s := &Session{cfg: cfg, streams: map[uint64]*stream{}}
+	s.mu.Lock() // it has a timer by now, as all that hold places
+	defer s.mu.Unlock()
 	for id := uint64(0); id < 100; id += 4 {
 		str := &countedStream{}
 		st := &stream{s: s, str: str, id: id, eof: true}
@@ -100,6 +107,8 @@ func TestPlacesOfBusyClient(t *testing.T) {
 func TestPlacesOfUnread(t *testing.T) {
 	t.Parallel()
 	s := &Session{cfg: &Config{MaxStreams: 100}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, eof := range []bool{false, true} {
 		for _, ended := range []bool{false, true} {
 			str := &countedStream{}

@@ -21,8 +21,6 @@ type Conn interface {
 	OpenUni() (SendStream, error)
 	// Close ends the connection and all its streams.
 	Close(code http3.ErrCode, reason string)
-	// Context ends with the connection.
-	Context() context.Context
 	TLS() *tls.ConnectionState
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr

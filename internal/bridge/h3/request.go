@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -227,11 +228,11 @@ func (st *stream) decode(n uint64, f *section.Fields) error {
 	if n > uint64(s.cfg.List.Bytes) { // none with so many bytes could be within the limit, decoded
 		return errTooLarge
 	}
-	if have := st.buffered(); uint64(len(have)) >= n { // the usual case: it is decoded where it is
+	if have := st.in.Bytes(); uint64(len(have)) >= n { // the usual case: it is decoded where it is
 		part, k := st.frames.Next(have[:n])
 		if part == http3.PartPayload || n == 0 {
 			err := http3.Decode(have[:k], &f.Fields, s.cfg.List)
-			st.discard(k)
+			st.in = st.in.Consume(k)
 			return err
 		}
 	}
@@ -282,7 +283,7 @@ func (st *stream) refuse(r *request, err error) {
 		st.answer(r, http.StatusRequestHeaderFieldsTooLarge, err.Error())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.tally.Late(false, tally.LateHead)
-		if st.frames.Within() || len(st.buffered()) > 0 {
+		if st.frames.Within() || len(st.in.Bytes()) > 0 {
 			st.answer(r, http.StatusRequestTimeout, errLateHead.Error())
 		} else {
 			st.abort(errIncomplete)
@@ -290,9 +291,12 @@ func (st *stream) refuse(r *request, err error) {
 	case errors.As(err, &e):
 		st.unanswered(0)
 		st.abort(e)
-	default: // the client has reset it, or the connection has ended
+	case err == context.Canceled: // the client does not want an answer
 		st.unanswered(0)
 		st.abort(&http3.StreamError{Code: http3.RequestCancelled})
+	default: // it is reset, or the connection has ended. RFC 9114 section 4.1 has the code
+		st.unanswered(0)
+		st.abort(errIncomplete)
 	}
 }
 
@@ -311,7 +315,7 @@ func (st *stream) answer(r *request, status int, reason string) {
 	if !known || status == http.StatusBadRequest {
 		mediaType, text = "", nil
 	}
-	block := appendDate(qpack{}.Status(nil, status), sys.Nanotime())
+	block := dateField.Append(qpack{}.Status(nil, status), sys.Nanotime())
 	if mediaType != "" {
 		block = http3.AppendField(block, "Content-Type", mediaType)
 	}

@@ -80,8 +80,12 @@ func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	s.left = sync.OnceFunc(func() { left(s) })
 	s.Client.Config, s.Client.Link = cfg.Config, link{s: s}
 	now := sys.Nanotime()
-	s.resets.Init(resetBudget, resetRate, now)
-	s.useless.Init(idleBudget, idleRate, now)
+	resets, useless := int32(resetRate), int32(idleRate)
+	if cfg.Frugal {
+		resets, useless = 0, 0
+	}
+	s.resets.Init(resetBudget, resets, now)
+	s.useless.Init(idleBudget, useless, now)
 	s.since = now
 	return s
 }

@@ -124,16 +124,19 @@ func (st *stream) finish() {
 	switch {
 	case st.tunnel != nil:
 		st.yield()
-		st.tunnel.serve()
+		if st.tunnel.serve(); !st.aborted.Load() { // by the server
+			st.settle()
+		}
 	case st.lasting != nil:
 		st.Shed()
+		st.unwatchPeer()
 		st.mu.Lock()
-		st.shown = nil
+		st.shown, st.unwatch = nil, nil // or they would keep the exchange
 		st.mu.Unlock()
 		if st.next != conn.Detached { // runtime.Goexit
 			st.lasting.End(true)
 		}
-		st.dropInput(http3.NoError)
+		st.dropInput()
 		st.exchange = nil // the handler's alone now
 		st.lasting.handed()
 		return
@@ -152,7 +155,7 @@ func (st *stream) finish() {
 }
 
 // settle charges a request that has a handler and has ended before its answer has, because of the
-// client, and pays for one that was answered, which it reports.
+// client, and pays for one that was answered, which it reports. The server has not aborted it.
 func (st *stream) settle() (answered bool) {
 	s := st.s
 	if answered = st.ended.Load(); answered {
@@ -167,18 +170,17 @@ func (st *stream) settle() (answered bool) {
 
 // finished is the end of the stream.
 func (st *stream) finished() {
-	st.dropInput(http3.NoError) // RFC 9114 section 4.1: the rest of the request is not wanted
+	st.dropInput() // RFC 9114 section 4.1: the rest of the request is not wanted
 	st.s.close(st)
 }
 
 // dropInput gives up what comes of the request.
-func (st *stream) dropInput(code http3.ErrCode) {
-	if st.in != nil {
-		st.in.Release()
-		st.in = nil
+func (st *stream) dropInput() {
+	if st.in != nil { // it is not written otherwise: a goroutine of the handler's may be late
+		st.in = st.in.Drop()
 	}
 	if !st.eof {
-		st.str.Stop(code)
+		st.str.Stop(http3.NoError)
 	}
 }
 
@@ -205,7 +207,7 @@ func (st *stream) stop() {
 		l.from().Stop()
 	}
 	if t != nil {
-		t.drain()
+		t.Drain()
 	}
 }
 
@@ -248,7 +250,7 @@ func (o own) SetReadDeadline(t time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.readBy = t
-	st.str.SetReadDeadline(st.untilLocked(st.s.Shared.Limits.ReadStall, t))
+	st.str.SetReadDeadline(conn.Sooner(t, conn.After(st.s.Shared.Limits.ReadStall)))
 }
 
 func (o own) SetWriteDeadline(t time.Time) {
@@ -256,15 +258,7 @@ func (o own) SetWriteDeadline(t time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.writeBy = t
-	st.str.SetWriteDeadline(st.untilLocked(st.s.Shared.Limits.WriteStall, t))
-}
-
-// untilLocked is the sooner of by and the time after stall, in nanoseconds from now.
-func (st *stream) untilLocked(stall int64, by time.Time) time.Time {
-	if stall <= 0 {
-		return by
-	}
-	return conn.Sooner(by, time.Now().Add(time.Duration(stall)))
+	st.str.SetWriteDeadline(conn.Sooner(t, conn.After(st.s.Shared.Limits.WriteStall)))
 }
 
 // WatchPeer implements bridge.Stream: the transport always reads.
@@ -283,7 +277,7 @@ func (o own) WatchPeer() (gone bool) {
 	return false
 }
 
-// unwatchPeer ends WatchPeer: the stream is about to end because of the server.
+// unwatchPeer ends WatchPeer: the handler has returned, or the stream is about to end by the server.
 func (st *stream) unwatchPeer() {
 	st.mu.Lock()
 	unwatch := st.unwatch

@@ -45,16 +45,16 @@ func (t *tunnel) serve() {
 	session := st.Taken()
 	if st.next != conn.Detached || session == nil { // runtime.Goexit
 		st.abort(&http3.StreamError{Code: http3.InternalError})
+		t.Kill()
+	}
+	if session == nil {
 		return
 	}
 	if st.s.Ending() {
-		t.drain()
+		t.Drain()
 	}
 	t.Run(session)
 }
-
-// drain tells the session that the server stops.
-func (t *tunnel) drain() { t.Drain() }
 
 // What follows implements bridge.Stream, for the session.
 

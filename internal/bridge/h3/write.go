@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http3"
 )
 
@@ -123,7 +124,7 @@ func (st *stream) endSent() error {
 func (st *stream) beginWrite() (stalled func() bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.str.SetWriteDeadline(st.untilLocked(st.s.Shared.Limits.WriteStall, st.writeBy))
+	st.str.SetWriteDeadline(conn.Sooner(st.writeBy, conn.After(st.s.Shared.Limits.WriteStall)))
 	return func() bool {
 		st.mu.Lock()
 		defer st.mu.Unlock()

@@ -21,18 +21,28 @@ type Fields struct {
 // Init prepares f, which must not be moved afterwards.
 func (f *Fields) Init() { f.all = f.Each }
 
-// Direct makes the request for a direct handler of one that has ended, which has no body. ok is
-// false for what asks for something else than an answer, and without such a handler. With
-// MaxHandlers the plain way knows how to wait. major is the version of HTTP.
-func Direct(c *bridge.Client, f *Fields, t *Target, major uint8) (req wire.Request, h direct.Handler, ok bool) {
+// Direct makes the request for a direct handler. ahead: the body has not arrived, and only a handler that
+// takes requests ahead of it is called; otherwise there is none. ok is false for what asks for something
+// else than an answer, and without such a handler. With MaxHandlers the plain way knows how to wait.
+// major is the version of HTTP.
+func Direct(
+	c *bridge.Client, f *Fields, t *Target, major uint8, ahead bool,
+) (req wire.Request, h direct.Handler, ok bool) {
 	h, ok = c.UserHandler().(direct.Handler)
-	if !ok || c.Slots != nil || t.Expect || t.Trailer || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
+	if !ok || c.Slots != nil || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
+		return req, h, false
+	}
+	switch {
+	case !ahead && (t.Expect || t.Trailer):
+		return req, h, false
+	case ahead && (len(t.Protocol) > 0 || c.BodiesRead.Load() || !wire.TakesAhead(h)):
 		return req, h, false
 	}
 	peer := c.Link.Peer()
 	req = wire.Request{
 		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: c.HasTLS(), Major: major, Fields: f, Local: c,
+		Ahead: ahead, Length: t.Length,
 	}
 	if len(req.Host) == 0 {
 		req.Host = t.Host

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/pack"
@@ -24,6 +25,28 @@ type Encoder interface {
 	Type(b []byte, value string) []byte
 	// Date appends the Date field for now, of sys.Nanotime.
 	Date(b []byte, now int64) []byte
+}
+
+// A DateField appends the Date field to field sections, and encodes it once for each value. Safe for concurrent use.
+type DateField struct {
+	Encode func(b []byte, id pack.NameID, value string) []byte
+	last   atomic.Pointer[dateBlock]
+}
+
+type dateBlock struct {
+	value string
+	block []byte
+}
+
+// Append appends the field with the time now, which is of sys.Nanotime.
+func (f *DateField) Append(b []byte, now int64) []byte {
+	value := bridge.DateValue(now)
+	d := f.last.Load()
+	if d == nil || d.value != value {
+		d = &dateBlock{value, f.Encode(nil, pack.IDDate, value)}
+		f.last.Store(d)
+	}
+	return append(b, d.block...)
 }
 
 // wireSize is how much of a body is gathered before it is sent.
@@ -242,24 +265,9 @@ func (w *Writing) Tail(h http.Header) []byte {
 	if !w.mayTrail(h) {
 		return nil
 	}
-	var all http.Header
-	add := func(name string, vv []string) {
-		if all == nil {
-			all = make(http.Header)
-		}
-		all[name] = append(all[name], vv...)
-	}
-	for k, vv := range h {
-		name, ok := strings.CutPrefix(k, http.TrailerPrefix)
-		if ok && bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name)) {
-			add(name, vv)
-		}
-	}
-	for _, k := range w.Trailers {
-		if vv, ok := h[k]; ok {
-			add(k, vv)
-		}
-	}
+	all := w.TrailersOf(h, func(name string) bool {
+		return bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name))
+	})
 	var block []byte
 	keys, _ := sortedKeys(nil, all)
 	for _, k := range keys {

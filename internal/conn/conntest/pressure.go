@@ -247,21 +247,22 @@ func testSteady(x *suite) {
 	const stall = 5 * time.Second
 	for _, line := range []string{"user\n", "session\n"} {
 		for try := 1; ; try++ {
-			paused, err := x.steady(line, stall)
+			slowest, err := x.steady(line, stall)
 			if err == nil {
 				break
 			}
-			// A machine that stands still for so long is no steady reader.
-			if paused < stall/2 || try == 5 {
-				x.Fatalf("%q, after a pause of %v at most: %v", line, paused, err)
+			// On a machine that is so busy this is no steady reader.
+			if slowest < stall/2 || try == 5 {
+				x.Fatalf("%q, where a quarter of a stall's reads took %v at most: %v", line, slowest, err)
 			}
 		}
 	}
 }
 
 // steady reads an answer for twice the time of a stall and then the rest, and returns how long
-// it did not read at most.
-func (x *suite) steady(line string, stall time.Duration) (paused time.Duration, err error) {
+// as many reads took at most as there are in a quarter of a stall.
+func (x *suite) steady(line string, stall time.Duration) (slowest time.Duration, err error) {
+	const reads = 60 // in a stall
 	s := &script{}
 	wrote := make(chan error, 1)
 	s.line = func(s *script, line string) conn.Next {
@@ -278,22 +279,22 @@ func (x *suite) steady(line string, stall time.Duration) (paused time.Duration, 
 	c.Send(line)
 	var got []byte
 	begun := time.Now()
-	for last := begun; time.Since(begun) < 2*stall; time.Sleep(stall / 60) {
+	for at := []time.Time{begun}; time.Since(begun) < 2*stall; time.Sleep(stall / reads) {
 		p := make([]byte, 16<<10)
 		// As much each time with a layer as without: a receiver's buffer hides
 		// what is less.
 		n, err := io.ReadFull(c.R, p)
-		now := time.Now()
-		paused, last = max(paused, now.Sub(last)), now
+		at = append(at, time.Now())
+		slowest = max(slowest, at[len(at)-1].Sub(at[max(0, len(at)-1-reads/4)]))
 		if got = append(got, p[:n]...); err != nil {
-			return paused, fmt.Errorf("after %d bytes: %w", len(got), err)
+			return slowest, fmt.Errorf("after %d bytes: %w", len(got), err)
 		}
 	}
 	rest, err := io.ReadAll(c.R)
 	if got = append(got, rest...); err != nil {
-		return paused, fmt.Errorf("after %d bytes: %w", len(got), err)
+		return slowest, fmt.Errorf("after %d bytes: %w", len(got), err)
 	}
 	same(x.T, got, pattern())
 	servertest.Await(x.T, s.closed, "Closed")
-	return paused, <-wrote
+	return slowest, <-wrote
 }

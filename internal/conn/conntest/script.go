@@ -26,10 +26,10 @@ type script struct {
 	onDrain                      func(s *script, since int64) conn.Next
 	onGone                       func(reset bool)
 
-	owner   *atomic.Int32 // shared by sessions that follow each other on a Link
-	run     func() conn.Next
-	partial bool // the last Data has left something
-	paused  bool // Data consumes nothing
+	owner   *atomic.Int32    // shared by sessions that follow each other on a Link
+	run     func() conn.Next // what waits for Data on a goroutine
+	partial bool             // the last Data has left something
+	paused  bool             // Data consumes nothing
 	// slots, if not nil, are taken before a line and given back by it. waiting is
 	// the line that waits for one.
 	slots   *loop.Semaphore
@@ -85,6 +85,14 @@ func (s *script) Data(eof bool) (next conn.Next) {
 			owner.Store(0)
 		}
 	}()
+	if run := s.run; run != nil {
+		s.run = nil
+		if next := s.user(run); next != conn.More {
+			return next
+		} else if s.Out().Blocked() {
+			return conn.Requeue
+		}
+	}
 	for {
 		if s.paused {
 			return conn.More
@@ -186,13 +194,6 @@ func (s *script) either(pooled bool, f func() conn.Next) conn.Next {
 		return s.pool(f)
 	}
 	return s.user(f)
-}
-
-// Serve implements conn.Session.
-func (s *script) Serve() conn.Next {
-	s.enter("Serve")
-	defer s.leave()
-	return s.user(s.run)
 }
 
 // post is Post of what checks as a method does.

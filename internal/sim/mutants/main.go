@@ -157,7 +157,7 @@ func (f finder) search(binary, dir string) (string, error) {
 }
 
 // models are those of test/sim, those first that do most in a second.
-var models = []string{"h1", "hijack", "reload", "tls", "ws", "h2", "sse", "file"}
+var models = []string{"h1", "hijack", "reload", "tls", "ws", "h2", "sse", "file", "proxy"}
 
 var failed = regexp.MustCompile(`(?m)^.*(seed \d+ .*|panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
 

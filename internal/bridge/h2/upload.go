@@ -1,0 +1,259 @@
+package h2
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/forward"
+	"github.com/chert-http/chert/internal/http1"
+	"github.com/chert-http/chert/internal/http2"
+	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
+)
+
+// This file passes the body of a request that is forwarded on, as it comes from the client. What has come
+// waits in stream.body until the other server's socket accepts it, and only then the windows are given
+// back: so a stream keeps as much as its window is, whatever the server does.
+
+// upload is such a body. All is the owner's, which drives the loop, but for by.
+type upload struct {
+	f *forwarded
+	listed
+	open   bool  // it has not been passed on as a whole, and the server may want more
+	begun  bool  // Exchange.Run was called
+	inside bool  // pass is running
+	gather int   // how much has to come before that
+	passed int64 // bytes
+	readBy int64 // when the request must have come, of sys.Nanotime; 0 for never
+	by     int64 // when more of it must have, under Session.mu; 0 while the server is waited for
+}
+
+func (u *upload) init(f *forwarded, r *request, p *outbound.Plan) {
+	*u = upload{f: f, open: true, gather: p.Gather}
+	s := f.st.s
+	if d := s.ReadTimeout; d > 0 {
+		u.readBy = s.Link.Now() + int64(d)
+	}
+	f.st.awaits = r.t.Expect
+}
+
+// Room implements outbound.Client.
+func (f *forwarded) Room() {
+	u, s := &f.up, f.st.s
+	if !u.open || u.inside {
+		return
+	}
+	if s.feedLater(u); !s.inData.Load() {
+		s.feedSoon()
+	}
+}
+
+// feed implements feeder.
+func (u *upload) feed() (kept bool) {
+	u.inside = true
+	u.pass()
+	u.inside = false
+	return true
+}
+
+// pass passes on what has come, as far as the server accepts it.
+func (u *upload) pass() {
+	f := u.f
+	for sent := 0; u.goesOn(); {
+		switch {
+		case !u.begun:
+			if !u.begin() {
+				return
+			}
+			continue
+		case !f.x.Room():
+			u.limit(false)
+			return
+		case f.x.Stopped():
+			u.leave()
+			return
+		case sent >= sendTurn:
+			f.st.s.feedLater(u) // others have their turn
+			return
+		}
+		b, end := u.take()
+		switch {
+		case b != nil:
+			n := len(b.B)
+			sent += n
+			f.x.Upload(b.B)
+			b.Release()
+		case end:
+			u.open = false
+			u.limit(false)
+			f.x.UploadEnd(u.trailer())
+			return
+		default:
+			u.limit(true)
+			return
+		}
+	}
+}
+
+// goesOn reports whether something may still be passed on. What ends the stream or the connection ends the
+// exchange a little later, and meanwhile what was dropped of the body must not be taken for its end.
+func (u *upload) goesOn() bool {
+	f := u.f
+	if !u.open || f.over || f.ends {
+		return false
+	}
+	st, s := f.st, f.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !st.closed() && st.err == nil && s.over == nil
+}
+
+// begin begins the exchange, when so much of the body has come as has to.
+func (u *upload) begin() bool {
+	st, s := u.f.st, u.f.st.s
+	s.mu.Lock()
+	ready := st.body.size >= u.gather && (st.length < 0 || int64(u.gather) < st.length || st.remoteClosed)
+	s.mu.Unlock()
+	if !ready {
+		u.limit(true)
+		return false
+	}
+	u.begun = true
+	whole := st.length >= 0 && int64(u.gather) == st.length
+	for left := u.gather; left > 0; {
+		s.mu.Lock()
+		b := st.body.pop(min(left, len(st.body.pieces[0].B)))
+		s.mu.Unlock()
+		left -= len(b.B)
+		u.passed += int64(len(b.B))
+		u.f.x.Hold(b.B, whole && left == 0)
+		b.Release()
+	}
+	if whole {
+		u.open = false
+		u.f.x.Hold(nil, true)
+		u.refund()
+		u.limit(false)
+	}
+	u.f.x.Run()
+	return true
+}
+
+// refund gives the windows of what was passed on back.
+func (u *upload) refund() {
+	s := u.f.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.f.st.refundPassedLocked()
+}
+
+func (st *stream) refundPassedLocked() {
+	if n := st.body.passing; n > 0 {
+		st.body.passing = 0
+		st.s.refundLocked(st, uint32(n))
+	}
+}
+
+// take returns the next part of the body, for the caller to release; nil if none has come. end: all of it was
+// taken. It is called when the server has accepted what was taken before.
+func (u *upload) take() (b *buf.Buf, end bool) {
+	st, s := u.f.st, u.f.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.refundPassedLocked()
+	if st.awaits {
+		if st.awaits = false; st.received == 0 && !st.remoteClosed && !u.f.begun {
+			s.putBlockLocked(st, http2.AppendStatus(nil, http.StatusContinue), false)
+		}
+	}
+	if st.body.size == 0 {
+		return nil, st.remoteClosed
+	}
+	n := len(st.body.pieces[0].B)
+	if !st.remoteClosed && u.passed+int64(n) == st.length {
+		// RFC 9113 section 8.1.1: with more DATA, or malformed trailers, the request would be malformed. The
+		// server, which takes the last byte of a body with a length for its end, must not have it before.
+		if n--; n == 0 {
+			return nil, false
+		}
+	}
+	u.passed += int64(n)
+	return st.body.pop(n), false
+}
+
+// trailer returns the trailer section of the request, for HTTP/1.
+func (u *upload) trailer() []byte {
+	var b []byte
+	t := u.f.st.trailer
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if forward.IsTrailer(view.Bytes(name)) {
+			for _, v := range t[name] {
+				b = http1.AppendField(b, name, v)
+			}
+		}
+	}
+	return append(b, "\r\n"...)
+}
+
+// limit notes whether it is the client that is waited for.
+func (u *upload) limit(client bool) {
+	s := u.f.st.s
+	by := int64(0)
+	if client {
+		by = u.readBy
+		if d := s.Shared.Limits.ReadStall; d > 0 && (by == 0 || s.Link.Now()+d < by) {
+			by = s.Link.Now() + d
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.by = by; by != 0 && (s.uploadBy == 0 || by < s.uploadBy) {
+		s.uploadBy = by
+	}
+}
+
+// leave drops what is left of the body: the server does not want it, or has responded. As after DropBody the
+// stream's own window stays used up, so that the client does not send it all.
+func (u *upload) leave() {
+	if u.f == nil || !u.open {
+		return
+	}
+	u.open = false
+	st, s := u.f.st, u.f.st.s
+	s.mu.Lock()
+	st.body.unwanted = true
+	st.dropBodyLocked()
+	u.by = 0
+	s.mu.Unlock()
+}
+
+// expireUploads ends the exchanges whose clients have not sent their bodies in time.
+func (s *Session) expireUploads(now int64) {
+	s.mu.Lock()
+	if s.uploadBy == 0 || now < s.uploadBy {
+		s.mu.Unlock()
+		return
+	}
+	s.uploadBy = 0
+	var late []*upload
+	for st := range s.streams.all() {
+		switch u := st.upload; {
+		case u == nil || u.by == 0:
+		case now >= u.by:
+			u.by = 0
+			late = append(late, u)
+		case s.uploadBy == 0 || u.by < s.uploadBy:
+			s.uploadBy = u.by
+		}
+	}
+	s.mu.Unlock()
+	for _, u := range late {
+		if u.goesOn() {
+			s.Link.Tally().Late(s.Link.OnLoop(), tally.LateRead)
+			u.f.x.Spoil(http.StatusRequestTimeout, "request body not received in time")
+		}
+	}
+}
