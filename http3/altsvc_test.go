@@ -1,17 +1,13 @@
 package http3_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -134,32 +130,4 @@ func unused(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
-}
-
-// Another implementation gets the answer.
-func TestCurl(t *testing.T) {
-	t.Parallel()
-	curl, err := exec.LookPath("curl")
-	var version []byte
-	if err == nil {
-		version, err = exec.CommandContext(t.Context(), curl, "--version").Output()
-	}
-	if err != nil {
-		if os.Getenv("CHERT_REQUIRE_ALL") == "1" {
-			t.Fatal("curl is not installed; the Debian package is curl")
-		}
-		t.Skip("curl is not installed; the Debian package is curl")
-	}
-	if !bytes.Contains(version, []byte(" HTTP3")) {
-		t.Skip("this curl has no HTTP/3, which no package of Debian 12 has; that of bookworm-backports does")
-	}
-	addr := startWith(t, hf(func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		io.WriteString(w, r.Proto+" "+strconv.FormatInt(n, 10))
-	}), chert3.New(nil))
-	cmd := exec.CommandContext(t.Context(), curl, "-sk", "--http3-only", "--data-binary", "@-", "https://"+addr)
-	cmd.Stdin = strings.NewReader(strings.Repeat("x", 1_000_000))
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "HTTP/3.0 1000000" {
-		t.Errorf("%q, %v", out, err)
-	}
 }

@@ -15,8 +15,10 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	chert3 "github.com/chert-http/chert/http3"
 	codec "github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/websocket"
 )
 
 const excessive = "CLOSE H3_EXCESSIVE_LOAD"
@@ -25,12 +27,15 @@ const excessive = "CLOSE H3_EXCESSIVE_LOAD"
 // its excess, and checks that another client is served meanwhile and afterwards.
 func attacked(t *testing.T, h http.Handler, attack func(c *raw)) {
 	t.Helper()
-	s := serve(t, &chert.Server{Handler: h})
-	bystander := s.raw()
+	s := serve(t, &chert.Server{Handler: h, HTTP3: chert3.NewFrugal(), ExtendedConnect: true, IdleTimeout: -1, ReadHeaderTimeout: servertest.Patience})
+	bystander := s.bare(patient())
 	if a := bystander.get("/"); a.ending() != "200" {
 		t.Fatalf("before: %+v", a)
 	}
-	c := s.bare(&quic.Config{InitialStreamReceiveWindow: 32 << 10, MaxStreamReceiveWindow: 32 << 10})
+	o := patient()
+	o.InitialStreamReceiveWindow, o.MaxStreamReceiveWindow = 32<<10, 32<<10
+	c := s.bare(o)
+	// It ends by what the client does and not by the time that this takes, which on a busy machine may be minutes.
 	attack(c)
 	if got := c.ended(); got != excessive {
 		t.Errorf("%s, want %s", got, excessive)
@@ -40,8 +45,13 @@ func attacked(t *testing.T, h http.Handler, attack func(c *raw)) {
 	}
 }
 
-// until calls f again and again, with the connection's next stream, until it ends. Some calls run
-// at a time.
+// patient is a client that waits for a server on a machine that is busy.
+func patient() *quic.Config {
+	return &quic.Config{HandshakeIdleTimeout: servertest.Patience / 2, MaxIdleTimeout: 10 * time.Minute}
+}
+
+// until calls f again and again, with the connection's next stream, until it ends, or has done far more than it may.
+// Some calls run at a time.
 func (c *raw) until(f func(str *quic.Stream)) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -98,6 +108,35 @@ func TestRapidReset(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same with streams that a handler has taken over.
+func TestRapidResetOfWebSockets(t *testing.T) {
+	t.Parallel()
+	var opened, closed atomic.Int64
+	h, err := websocket.New(&websocket.Options{
+		OnOpen:  func(*websocket.Conn, *http.Request) { opened.Add(1) },
+		OnClose: func(*websocket.Conn, websocket.Code, string) { closed.Add(1) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/ws", h)
+	mux.HandleFunc("/", hello)
+	request := headers(with(connect[:4], ":path: /ws", connect[5])...)
+	attacked(t, mux, func(c *raw) {
+		c.until(func(str *quic.Stream) {
+			str.Write(request)
+			var b [1]byte
+			str.Read(b[:]) // it is open
+			cancel(str)
+		})
+	})
+	if n := opened.Load(); n < 500 {
+		t.Errorf("%d were opened", n)
+	}
+	servertest.Eventually(t, "all have ended", func() bool { return closed.Load() == opened.Load() })
 }
 
 // A handler that does not notice keeps its stream's place.
@@ -265,6 +304,43 @@ func TestUniStreams(t *testing.T) {
 	if a := c.get("/"); a.body != "hello" {
 		t.Errorf("%+v", a)
 	}
+}
+
+// A handler that sends interim answers for as long as its client is there keeps no more than a bound for one that does
+// not read, and ends by WriteStallTimeout. One that reads gets them all.
+func TestInterimFlood(t *testing.T) {
+	t.Parallel()
+	var sent, flooding atomic.Int64
+	s := serve(t, &chert.Server{WriteStallTimeout: time.Second, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", strings.Repeat("x", 1000))
+		if r.URL.Path == "/" {
+			for range 100 {
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+			return
+		}
+		flooding.Add(1)
+		defer flooding.Add(-1)
+		for r.Context().Err() == nil {
+			w.WriteHeader(http.StatusEarlyHints)
+			sent.Add(1)
+		}
+	})})
+	c := s.bare(&quic.Config{InitialStreamReceiveWindow: 20_000, MaxStreamReceiveWindow: 20_000})
+	e := c.open(true, headers(path(get, "/flood")...))
+	servertest.Eventually(t, "it has begun", func() bool { return sent.Load() > 0 })
+	if a := c.get("/"); a.ending() != "200" || len(a.interim) != 200 {
+		t.Errorf("%s, %d lines", a.ending(), len(a.interim))
+	}
+	servertest.Eventually(t, "it has ended", func() bool { return flooding.Load() == 0 })
+	// The window, what the transport keeps, and the last ones.
+	if n := sent.Load(); n > (20_000+16<<10+8<<10)/1000 {
+		t.Errorf("%d were sent", n)
+	}
+	if a := e.read(); a.err == nil {
+		t.Errorf("%+v", a)
+	}
+	servertest.Eventually(t, "nothing is kept", func() bool { return s.Stats().Running == 0 })
 }
 
 // Many streams with incomplete heads keep no more than a connection may, and what they have only

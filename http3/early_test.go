@@ -152,7 +152,7 @@ func TestEarlyData(t *testing.T) {
 	h.mu.Unlock()
 	servertest.Eventually(t, "it is counted", func() bool {
 		n := s.Stats()
-		return n.Connections.HTTP3 == 1 && len(n.TLS.Versions) == 1 && n.TLS.Versions[0].N == 2 && n.TLS.Resumed == 1 && n.TLS.Running == 0
+		return n.TLS.EarlyRequests == uint64(len(early)) && n.Connections.HTTP3 == 1 && len(n.TLS.Versions) == 1 && n.TLS.Versions[0].N == 2 && n.TLS.Resumed == 1 && n.TLS.Running == 0
 	})
 }
 

@@ -350,6 +350,30 @@ func TestWebSocketsEnd(t *testing.T) {
 	servertest.Eventually(t, "all have ended", func() bool { return s.Stats().Connections.WebSockets == 0 })
 }
 
+// A handler that ends its goroutine when the stream has been taken over ends the WebSocket, which is told.
+func TestWebSocketGoexit(t *testing.T) {
+	t.Parallel()
+	closed := make(chan websocket.Code, 1)
+	s := tunnels(t, &websocket.Options{
+		OnOpen:    func(*websocket.Conn, *http.Request) { runtime.Goexit() },
+		OnMessage: func(*websocket.Conn, websocket.Type, []byte) { t.Error("a message is delivered") },
+		OnClose:   func(_ *websocket.Conn, code websocket.Code, _ string) { closed <- code },
+	})
+	c := s.raw()
+	for range 3 {
+		if a := c.open(false, headers(connect...), text("first")).read(); a.ending() != "RESET H3_INTERNAL_ERROR" {
+			t.Errorf("%+v", a)
+		}
+		if code := servertest.Await(t, closed, "OnClose"); code != 1011 {
+			t.Errorf("code %d", code)
+		}
+	}
+	servertest.Eventually(t, "they are counted", func() bool { return s.Stats().Connections.WebSockets == 0 })
+	if a := c.get("/hello"); a.body != "hello" {
+		t.Errorf("%+v", a)
+	}
+}
+
 // The deadlines of the request are not those of its WebSocket, nor what was set to read its head.
 func TestWebSocketOutlivesDeadlines(t *testing.T) {
 	t.Parallel()

@@ -94,6 +94,7 @@ var requests = []struct {
 	// Fields (section 4.2).
 	{"upper case", headers(with(get, "Aa: b")...), "400"},
 	{"upper case in trailers", join(headers(post...), headers("Aa: b")), "RESET H3_MESSAGE_ERROR"},
+	{"connection in trailers", join(headers(post...), data("x"), headers("connection: close")), "RESET H3_MESSAGE_ERROR"},
 	{"a name with a space", headers(with(get, "a b: c")...), "400"},
 	{"an empty name", join(frame(codec.FrameHeaders, append(fields(get...), 0x20, 0x01, 'x'))), "400"},
 	{"a value with LF", headers(with(get, "a: b\nc: d")...), "400"},

@@ -34,6 +34,8 @@ type Options struct {
 type HTTP3 struct {
 	o    Options
 	made bool // the secret is no other instance's
+
+	frugal bool // h3.Config.Frugal, of tests
 }
 
 var _ accept.Packets = (*HTTP3)(nil)

@@ -48,7 +48,6 @@ func (c connection) Close(code codec.ErrCode, reason string) {
 	c.c.CloseWithError(quic.ApplicationErrorCode(code), reason)
 }
 
-func (c connection) Context() context.Context  { return c.c.Context() }
 func (c connection) TLS() *tls.ConnectionState { return c.state }
 func (c connection) LocalAddr() net.Addr       { return c.c.LocalAddr() }
 func (c connection) RemoteAddr() net.Addr      { return c.c.RemoteAddr() }

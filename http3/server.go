@@ -45,6 +45,7 @@ type server struct {
 	begun    bool          // the socket is read
 	closed   chan struct{} // Close was called
 	none     chan struct{} // that, and open is 0
+	ended    chan struct{} // the socket is closed
 	next     *net.UnixConn // on which a successor is to pass packets on, while it starts
 }
 
@@ -118,7 +119,7 @@ func (s *server) makeConfig() *h3.Config {
 	return &h3.Config{
 		Config: &cfg.Config, List: pack.Limits{Bytes: bytes, Fields: fields}, MaxStreams: s.host.MaxStreams,
 		HeadTime: cfg.HeadTime, IdleTime: cfg.IdleTime,
-		ExtendedConnect: s.host.ExtendedConnect, CountError: s.host.CountError,
+		ExtendedConnect: s.host.ExtendedConnect, CountError: s.host.CountError, Frugal: s.h.frugal,
 	}
 }
 
@@ -206,13 +207,23 @@ func (s *server) admit(e *entry, peer string) bool {
 	return true
 }
 
-// serve serves a connection.
+// serve serves a connection. What it needs to begin is in another function, as its own frame stays for
+// as long as the connection: with more in it, a stack that has grown would be too full to shrink.
 func (s *server) serve(c *quic.Conn) {
+	if session := s.session(c); session != nil {
+		session.Serve()
+	}
+}
+
+// session makes the session of a connection when that can be served, and otherwise returns nil.
+//
+//go:noinline
+func (s *server) session(c *quic.Conn) *h3.Session {
 	peer := c.RemoteAddr().String()
 	e := c.Context().Value(placeKey{}).(*entry)
 	state, ok := s.ready(c, e)
 	if !ok {
-		return
+		return nil
 	}
 	early := !state.HandshakeComplete
 	if !early {
@@ -221,7 +232,7 @@ func (s *server) serve(c *quic.Conn) {
 	if !s.admit(e, peer) {
 		s.host.Observed.Refuse(peer, c.LocalAddr(), http.StatusServiceUnavailable, observe.NoShare, nil)
 		c.CloseWithError(quic.ApplicationErrorCode(codec.ExcessiveLoad), "too many connections of an address")
-		return
+		return nil
 	}
 	if !early {
 		s.host.Observed.Shaken(&state, 0)
@@ -247,5 +258,5 @@ func (s *server) serve(c *quic.Conn) {
 	if s.left.Load() {
 		session.Drain()
 	}
-	session.Serve()
+	return session
 }

@@ -2,6 +2,7 @@ package http3_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/chert-http/chert"
+	chert3 "github.com/chert-http/chert/http3"
 	codec "github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/stats"
@@ -268,6 +270,34 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// The socket is closed when the last connection has ended, and that is told.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	h3 := &kept{HTTP3: chert3.New(nil)}
+	s := serve(t, &chert.Server{Handler: hf(hello), HTTP3: h3})
+	c := s.raw()
+	if a := c.get("/"); a.body != "hello" {
+		t.Fatalf("%+v", a)
+	}
+	ended := h3.server.(interface{ Ended() <-chan struct{} }).Ended()
+	h3.server.Close()
+	if a := c.get("/"); a.body != "hello" {
+		t.Errorf("after Close: %+v", a)
+	}
+	select {
+	case <-ended:
+		t.Error("it has ended with a connection")
+	default:
+	}
+	c.CloseWithError(0x100, "")
+	servertest.Await(t, ended, "the end")
+	u, err := net.ListenPacket("udp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Close()
+}
+
 // Connection: close of a handler ends the connection after its requests.
 func TestConnectionClose(t *testing.T) {
 	t.Parallel()
@@ -449,4 +479,21 @@ func TestQuietEnd(t *testing.T) {
 		c.CloseWithError(0x100, "")
 	}
 	servertest.Eventually(t, "all have ended", func() bool { return s.Stats().Connections.Open == 0 })
+}
+
+// A client that does not speak HTTP/3 is refused by TLS, with no_application_protocol (RFC 9001 section 8.1).
+func TestNoProtocol(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &chert.Server{Handler: hf(hello)})
+	to, err := net.ResolveUDPAddr("udp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	defer cancel()
+	_, err = dialer(t).Dial(ctx, to, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}, nil)
+	var refused *quic.TransportError
+	if !errors.As(err, &refused) || !refused.Remote || refused.ErrorCode != 0x100+120 {
+		t.Errorf("%v", err)
+	}
 }

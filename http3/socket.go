@@ -26,7 +26,7 @@ func (h *HTTP3) OpenPackets(l net.Listener, upgrades bool) (accept.PacketServer,
 	}
 	s := &server{
 		h: h, secret: *h.o.Secret, sessions: make(map[*h3.Session]struct{}),
-		closed: make(chan struct{}), none: make(chan struct{}),
+		closed: make(chan struct{}), none: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.config = sync.OnceValue(s.makeConfig)
 	if h.o.EarlyData {
@@ -206,4 +206,8 @@ func (s *server) end() {
 	}
 	s.Failed()
 	s.relay.Close()
+	close(s.ended)
 }
+
+// Ended is closed when the socket has been.
+func (s *server) Ended() <-chan struct{} { return s.ended }

@@ -33,9 +33,19 @@ import (
 
 const upgradeEnv = "CHERT_TEST_UPGRADE_HTTP3"
 
+// The kinds of programs that upgradeEnv names.
+const (
+	plainLine   = "plain"
+	earlyLine   = "early"   // with early data
+	crowdedLine = "crowded" // with a limit of connections
+)
+
+const crowdedConns = 8
+
 // TestUpgradeChild is the program that the tests of upgrades run.
 func TestUpgradeChild(t *testing.T) {
-	if os.Getenv(upgradeEnv) == "" {
+	kind := os.Getenv(upgradeEnv)
+	if kind == "" {
 		t.Skip("for the tests of upgrades")
 	}
 	_, follows := os.LookupEnv("CHERT_UPGRADE")
@@ -60,9 +70,14 @@ func TestUpgradeChild(t *testing.T) {
 	up := new(chert.Upgrader)
 	cert, _ := servertest.Certificate(t)
 	srv := &chert.Server{
-		Handler: mux, Upgrader: up, HTTP3: chert3.New(nil), ExtendedConnect: true,
-		ErrorLog: servertest.NewLogger(os.Stdout), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
+		Handler: mux, Upgrader: up, HTTP3: chert3.New(&chert3.Options{EarlyData: kind == earlyLine}), ExtendedConnect: true,
+		ReadHeaderTimeout: servertest.Patience, // and for handshakes
+		ErrorLog:          servertest.NewLogger(os.Stdout), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
 	}
+	if kind == crowdedLine {
+		srv.MaxConns = crowdedConns
+	}
+	srv.TLSConfig.SetSessionTicketKeys([][32]byte{{1}}) // as of a cluster
 	go func() {
 		<-up.Replaced()
 		fmt.Println("replaced")
@@ -91,10 +106,10 @@ type line struct {
 	lines  *bufio.Scanner
 }
 
-func startLine(t *testing.T) *line {
+func startLine(t *testing.T, kind string) *line {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestUpgradeChild$", "-test.count=1")
-	cmd.Env = append(os.Environ(), upgradeEnv+"=1")
+	cmd.Env = append(os.Environ(), upgradeEnv+"="+kind)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -197,7 +212,7 @@ func (g *guest) finish() {
 // every end of a server; a new request is refused when the client knows, so that it connects again.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
-	l := startLine(t)
+	l := startLine(t, plainLine)
 	pid := pidOf(t, l.raw())
 	first := descriptors(t, pid)
 	var guests []*guest
@@ -271,7 +286,7 @@ func TestSuccessorDies(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells that the other end of a pair is gone")
 	}
-	l := startLine(t)
+	l := startLine(t, plainLine)
 	g := l.guest()
 	next := l.upgrade(g.pid)
 	other := l.guest()
@@ -294,7 +309,7 @@ func TestSuccessorDies(t *testing.T) {
 // A client whose process was killed learns from the next one that its connection is gone.
 func TestPredecessorDies(t *testing.T) {
 	t.Parallel()
-	l := startLine(t)
+	l := startLine(t, plainLine)
 	g := l.guest()
 	next := l.upgrade(g.pid)
 	l.cmd.Process.Kill()

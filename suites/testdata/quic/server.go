@@ -21,6 +21,7 @@ import (
 )
 
 // Server has the fields of http3.Server that tests set. Of QUICConfig only the number of streams counts.
+// As http3.Server it accepts early data.
 type Server struct {
 	Addr            string
 	Port            int
@@ -36,13 +37,16 @@ type Server struct {
 	once   sync.Once
 	server *chert.Server
 	at     atomic.Pointer[net.TCPAddr]
+
+	mu   sync.Mutex
+	ends []*end // of ServeQUICConn
 }
 
 // chert is the server that serves.
 func (s *Server) chert() *chert.Server {
 	s.once.Do(func() {
 		c := &chert.Server{
-			Engine: onchert.Engine(), Addr: s.Addr, Handler: s.Handler, TLSConfig: s.TLSConfig, HTTP3: http3.New(nil),
+			Engine: onchert.Engine(), Addr: s.Addr, Handler: s.Handler, TLSConfig: s.TLSConfig, HTTP3: http3.New(&http3.Options{EarlyData: true}),
 			MaxHeaderBytes: s.MaxHeaderBytes, IdleTimeout: s.IdleTimeout, HTTP2: &http.HTTP2Config{},
 		}
 		if q := s.QUICConfig; q != nil {
@@ -101,12 +105,20 @@ func (s *Server) SetQUICHeaders(h http.Header) error {
 	return nil
 }
 
-// ServeListener and ServeQUICConn have no counterpart: chert's sockets are its own.
-func (s *Server) ServeListener(any) error        { return errOwn }
-func (s *Server) ServeQUICConn(*quic.Conn) error { return errOwn }
+// ServeListener has no counterpart: chert's sockets are its own.
+func (s *Server) ServeListener(any) error { return errOwn }
 
 var errOwn = errors.New("onquic: chert serves a socket of its own")
 
-// Close and Shutdown are http3.Server's.
-func (s *Server) Close() error                       { return s.chert().Close() }
+// Close is http3.Server's.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.ends {
+		e.server.Close()
+	}
+	return s.chert().Close()
+}
+
+// Shutdown is http3.Server's.
 func (s *Server) Shutdown(ctx context.Context) error { return s.chert().Shutdown(ctx) }
