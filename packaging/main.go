@@ -90,7 +90,7 @@ func build(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := vulnerabilities(ctx, s.clones[0], o.offline, out); err != nil {
+	if err := vulnerabilities(ctx, s.clones[0], vulnDB, o.offline, out); err != nil {
 		return err
 	}
 	p, err := newProduct(ctx, s, binaries)

@@ -12,12 +12,16 @@ import (
 	"strings"
 )
 
+// vulnDB is the database of Go's own vulnerabilities and those of its modules.
+const vulnDB = "https://vuln.go.dev"
+
 // vulnerabilities runs govulncheck, whose version go.mod has, on the source of the program, in dir. A vulnerability
-// whose code can be reached is an error, and so is a database that cannot be read, unless offline is set.
-func vulnerabilities(ctx context.Context, dir string, offline bool, out io.Writer) error {
+// whose code can be reached is an error, and so is a database that cannot be read, unless offline is set. db is the
+// database's URL, which is file:///... for a folder.
+func vulnerabilities(ctx context.Context, dir, db string, offline bool, out io.Writer) error {
 	// The tool is compiled for this machine, and looks at the source with the toolchain of the release.
 	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("packaging", "go.mod"), "govulncheck",
-		"./cmd/chert")
+		"-db", db, "./cmd/chert")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN="+toolchain)
 	var said bytes.Buffer
@@ -44,6 +48,7 @@ func vulnerabilities(ctx context.Context, dir string, offline bool, out io.Write
 func vulncheckMain(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("vulncheck", flag.ContinueOnError)
 	flags.SetOutput(out)
+	db := flags.String("db", vulnDB, "the `URL` of the database; file:///... for a folder")
 	offline := flags.Bool("offline", false, "succeed if the database of vulnerabilities cannot be reached")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -52,7 +57,7 @@ func vulncheckMain(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return vulnerabilities(ctx, root, *offline, out)
+	return vulnerabilities(ctx, root, *db, *offline, out)
 }
 
 // unreachable reports whether govulncheck has failed because of its database, not because of what it has found.

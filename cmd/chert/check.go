@@ -45,10 +45,12 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
   FILE:LINE:COLUMN: the mistake
 
 Only the file and the folders that it names are opened: neither an address nor
-the store of rate limits or of [cluster]; of that it says what is shared. Names of upstream servers are looked up, for 3 s at
-most, and a warning says which have no address. Certificates that expire soon or are not for their hosts
-are a warning on stderr, as is what is permitted and probably not meant. With
-http3 the records for the DNS are printed. Exit codes: 0 if there are no mistakes, 1 if there are, 2 for a wrong command line.
+the store of rate limits or of [cluster]; of that it says what is shared. Names of
+upstream servers are looked up, for 3 s at most, and a warning says which have no
+address. Certificates that expire soon or are not for their hosts are a warning on
+stderr, as is what is permitted and probably not meant. With http3 the records for
+the DNS are printed. Exit codes: 0 if there are no mistakes, 1 if there are, 2 for a
+wrong command line.
 
 --explain sends a request through the handlers of the file, without a server, and
 prints the site, the route, each step with its result, and the response. The

@@ -49,7 +49,30 @@ func doubts(cfg *config.Config) (all []string) {
 			}
 		}
 	}
-	return append(append(all, shadowed(cfg)...), loops(cfg)...)
+	return slices.Concat(all, ownServers(cfg), shadowed(cfg), loops(cfg))
+}
+
+// ownServers tells which servers of upstreams are addresses that the file listens on. It is permitted, as another
+// site may answer there.
+func ownServers(cfg *config.Config) (all []string) {
+	listen := []endpoint{defaultListen}
+	if len(cfg.Listen) > 0 {
+		listen = nil
+	}
+	for _, l := range cfg.Listen {
+		if e, err := parseEndpoint(l.Address); err == nil {
+			listen = append(listen, e)
+		}
+	}
+	for _, u := range cfg.Upstreams {
+		for _, s := range u.Options.Servers {
+			if slices.ContainsFunc(listen, func(e endpoint) bool { return e.isAt(s.Addr) }) {
+				all = append(all, fmt.Sprintf("chert itself listens on %s, which is a server of an upstream in %v: "+
+					"requests come back, and are answered 508 at last", s.Addr, u.At))
+			}
+		}
+	}
+	return all
 }
 
 // shadowed tells which routes with a condition are never used: one before it with the same path

@@ -39,8 +39,7 @@ func newDemoCmd() *cobra.Command {
 		Short: "Serve a demonstration",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("the demo takes no arguments; to serve the folder %s: \"chert serve\"",
-					quote(args[0]))
+				return errors.New("the demo takes no arguments; to serve a folder: \"chert serve DIR\"")
 			}
 			return nil
 		},

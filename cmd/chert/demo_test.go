@@ -260,7 +260,7 @@ func TestDemoCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
-		{"demo .", exitUsage, `to serve the folder ".": "chert serve"`},
+		{"demo .", exitUsage, `to serve a folder: "chert serve DIR"`},
 		{"demo --shutdown-timeout -1s", exitUsage, "negative"},
 		{"demo -q --log json", exitUsage, "contradict"},
 		{"demo --log xml", exitUsage, "want off, common, combined, vhost, text or json"},

@@ -179,7 +179,10 @@ func (o *healthOptions) reason(err error) error {
 		return fmt.Errorf("no complete response within %v", o.timeout)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return fmt.Errorf("cannot connect: %w", op.Err)
+		return fmt.Errorf("cannot connect: %w", cause(op.Err))
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return errors.New("the server does not speak TLS there; want a URL with http://")
 	}
 	return err
 }

@@ -121,7 +121,12 @@ func TestHealthTarget(t *testing.T) {
 	if code, _, stderr := inProcess(t, "health", "unix:"+socket); code != exitFailure || !strings.Contains(stderr, "418") {
 		t.Errorf("a unix socket: %d %q", code, stderr)
 	}
-	if code, _, stderr := inProcess(t, "health", "unix:"+socket+"2"); code != exitFailure || !strings.Contains(stderr, "cannot connect") {
+	plain := strings.Replace(ts.URL, "http:", "https:", 1)
+	if code, _, stderr := inProcess(t, "health", plain); code != exitFailure ||
+		stderr != "chert: "+plain+"/: the server does not speak TLS there; want a URL with http://\n" {
+		t.Errorf("https to http: %d %q", code, stderr)
+	}
+	if code, _, stderr := inProcess(t, "health", "unix:"+socket+"2"); code != exitFailure || !strings.HasSuffix(stderr, ": cannot connect: no such file or directory\n") {
 		t.Errorf("no unix socket: %d %q", code, stderr)
 	}
 }

@@ -89,6 +89,9 @@ type packets struct {
 	closed bool
 }
 
+// awaitPort is how long a reload waits for a handshake that keeps a socket open: that cannot be ended.
+const awaitPort = time.Second
+
 // prepare opens the socket of a listener, unless it is open.
 func (p *packets) prepare(h accept.Packets, l net.Listener) error {
 	p.mu.Lock()
@@ -98,13 +101,12 @@ func (p *packets) prepare(h accept.Packets, l net.Listener) error {
 		return nil
 	}
 	s, err := h.OpenPackets(l, true)
-	// It may still have connections that are about to end.
-	for range 20 {
-		if err == nil || before == nil {
-			break
+	if err != nil && before != nil { // it may still have connections that are about to end
+		before.kill()
+		select {
+		case <-before.gone():
+		case <-time.After(awaitPort):
 		}
-		before.all(conn.Driven.Kill)
-		time.Sleep(50 * time.Millisecond)
 		s, err = h.OpenPackets(l, true)
 	}
 	if err != nil || s == nil {
@@ -194,7 +196,7 @@ func (p *packets) Close() {
 type udpSocket struct {
 	accept.PacketServer
 	mu    sync.Mutex
-	ended bool
+	over  func(conn.Driven) // ends connections that come; nil: they may last
 	conns map[conn.Driven]struct{}
 }
 
@@ -203,11 +205,11 @@ func (s *udpSocket) serve(of *accept.PacketHost) error {
 	h.Track = func(c conn.Driven) {
 		s.mu.Lock()
 		s.conns[c] = struct{}{}
-		ended := s.ended
+		over := s.over
 		s.mu.Unlock()
 		of.Track(c)
-		if ended {
-			c.Drain()
+		if over != nil {
+			over(c)
 		}
 	}
 	h.Untrack = func(c conn.Driven) {
@@ -222,16 +224,25 @@ func (s *udpSocket) serve(of *accept.PacketHost) error {
 // end lets the connections end, and those at once that there are after a time.
 func (s *udpSocket) end(within time.Duration) {
 	s.Close()
-	s.mu.Lock()
-	s.ended = true
-	s.mu.Unlock()
 	s.all(conn.Driven.Drain)
-	time.AfterFunc(within, func() { s.all(conn.Driven.Kill) })
+	time.AfterFunc(within, s.kill)
 }
 
-// all calls f of every connection.
+// gone is closed when the socket has been; nil if that is not known.
+func (s *udpSocket) gone() <-chan struct{} {
+	if e, ok := s.PacketServer.(interface{ Ended() <-chan struct{} }); ok {
+		return e.Ended()
+	}
+	return nil
+}
+
+// kill ends the connections at once.
+func (s *udpSocket) kill() { s.all(conn.Driven.Kill) }
+
+// all calls f of every connection that there is, and of those that come.
 func (s *udpSocket) all(f func(conn.Driven)) {
 	s.mu.Lock()
+	s.over = f
 	conns := make([]conn.Driven, 0, len(s.conns))
 	for c := range s.conns {
 		conns = append(conns, c)

@@ -159,6 +159,21 @@ func (e endpoint) all() bool {
 	return e.network == "tcp" && (host == "" || host == "0.0.0.0" || host == "::")
 }
 
+// isAt reports whether a connection to an address, as that of a server of an upstream, comes to e.
+func (e endpoint) isAt(address string) bool {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return e.same(endpoint{network: "unix", address: path})
+	}
+	host, port, _ := net.SplitHostPort(address)
+	if e.network != "tcp" || port != e.port() {
+		return false
+	}
+	own, _, _ := net.SplitHostPort(e.address)
+	ip := net.ParseIP(host)
+	return host == own || host == "localhost" && own == "127.0.0.1" ||
+		e.all() && (host == "localhost" || ip.IsLoopback() || ip.IsUnspecified())
+}
+
 // openFunc opens a listener; it is chert.Server.Listen. It must fail if another process listens there, even another
 // chert whose sockets could share the port.
 type openFunc func(network, address string) (net.Listener, error)
@@ -203,8 +218,9 @@ func listen(open openFunc, e endpoint) (l listener, err error) {
 		l, err = listenUnix(open, e)
 	case "fd":
 		if l.Listener, err = open(e.network, e.address); err != nil {
-			err = fmt.Errorf("cannot listen on %s: %w; systemd passes the sockets of a unit chert.socket, by the name "+
-				"FileDescriptorName= or the number of the descriptor, from 3 on", e, err)
+			text := strings.TrimPrefix(err.Error(), "chert: Upgrader: Listen: ")
+			err = fmt.Errorf("cannot listen on %s: %s; systemd passes the sockets of a unit chert.socket, by the name "+
+				"FileDescriptorName= or the number of the descriptor, from 3 on", e, text)
 		}
 	default:
 		if l.Listener, err = open(e.network, e.address); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +24,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	addCompletion(root)
+	addHelp(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if !cmd.HasParent() && !strings.HasPrefix(args[0], "-") {
+			return unknown(root, args[0]) // its flags are those of another server too
+		}
+		return explainFlag(cmd, err)
+	})
 	cmd, err := root.ExecuteC()
+	if cmd.Name() == "help" {
+		cmd = root // whose help has the commands
+	}
 	return report(stderr, cmd.CommandPath(), err)
 }
 
@@ -45,10 +56,7 @@ func newRootCmd() *cobra.Command {
 			if len(args) == 0 {
 				return errNoCommand
 			}
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("unknown command %q; perhaps %q", args[0], near[0])
-			}
-			return fmt.Errorf("unknown command %q", args[0])
+			return unknown(cmd, args[0])
 		},
 		DisableFlagsInUseLine: true,
 		// SuggestionsFor uses it as it is; cobra sets the default only on its own path.
@@ -57,10 +65,56 @@ func newRootCmd() *cobra.Command {
 	// Not by Command.Version: changing its line takes a template, for which the linker
 	// would keep the exported methods of every type.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.SetFlagErrorFunc(explainFlag)
 	root.AddCommand(newServeCmd(), newProxyCmd(), newCheckCmd(), newHashPasswordCmd(), newCertCmd(), newTopCmd(),
 		newUpgradeCmd(), newHealthCmd(), newDemoCmd(), newAdaptCmd(), newVersionCmd(), newManCmd())
 	return root
+}
+
+// unknown is the error that root has no command of the name.
+func unknown(root *cobra.Command, name string) error {
+	if hint := insteadOfCommand[name]; hint != "" {
+		return fmt.Errorf("unknown command %q: %s", name, hint)
+	}
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		return fmt.Errorf("unknown command %q; perhaps %q", name, near[0])
+	}
+	return fmt.Errorf("unknown command %q", name)
+}
+
+// insteadOfCommand has hints for the commands of other servers, and for flags that they have in place of commands.
+var insteadOfCommand = map[string]string{
+	"run":           `"chert serve --config FILE" serves the sites of a file`,
+	"start":         `"chert serve" stays in the foreground; docs/deployment.md has a systemd unit`,
+	"file-server":   `"chert serve DIR" serves a folder`,
+	"reverse-proxy": `"chert proxy ADDR..." forwards requests`,
+	"validate":      `"chert check FILE" reports mistakes`,
+	"fmt":           `files are TOML, and "chert check FILE" reports mistakes`,
+	"trust":         `"chert cert" makes an authority, and prints how to trust it`,
+	"reload":        "SIGHUP has a server read its configuration again: kill -HUP PID",
+	"stop":          "SIGTERM ends a server when its requests are done: kill PID",
+	"-t":            `"chert check FILE" reports mistakes`,
+	"-s":            "servers take signals: kill PID stops one, and kill -HUP PID has it read its configuration again",
+	"-c":            `"chert serve --config FILE" serves the sites of a file`,
+	"-f":            `"chert serve --config FILE" serves the sites of a file`,
+	"-V":            "use -v, or --version",
+}
+
+// addHelp adds cobra's "help" command, which by itself responds to the name of no command with exit code 0.
+func addHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "help" {
+			continue
+		}
+		show := cmd.Run
+		cmd.Run, cmd.RunE = nil, func(cmd *cobra.Command, args []string) error {
+			if of, rest, err := root.Find(args); err != nil || of == root && len(rest) > 0 {
+				return unknown(root, args[0])
+			}
+			show(cmd, args)
+			return nil
+		}
+	}
 }
 
 // addCompletion adds cobra's "completion" command, which uses root's current output. By itself it responds to an

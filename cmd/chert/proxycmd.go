@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
@@ -49,6 +50,12 @@ func newProxyCmd() *cobra.Command {
 			o.forward = &config.Proxy{Upstream: up, Host: host}
 			if err := o.check(cmd, nil); err != nil {
 				return err
+			}
+			listen, _ := o.addresses()
+			for _, s := range up.Options.Servers {
+				if slices.ContainsFunc(listen, func(e endpoint) bool { return e.isAt(s.Addr) }) {
+					return fmt.Errorf("%s is where chert itself listens; choose another address with --listen", s.Addr)
+				}
 			}
 			o.dir = ""
 			if err := serve(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {

@@ -60,6 +60,7 @@ func TestProxyCommandLine(t *testing.T) {
 		`chert: --check wants a path such as "/healthz", without spaces`:                                                                             {"9000", "--check", "x"},
 		`chert: --host: wants "upstream", which is the address of the server, or a name such as "app.internal"; without it the host is the client's`: {"9000", "--host", "a b"},
 		`chert: "https://a.example/x": want a host and a port; paths are kept, and strip = true removes that of the route`:                           {"https://a.example/x"},
+		`chert: 127.0.0.1:9000 is where chert itself listens; choose another address with --listen`:                                                  {":9000", "--listen", ":9000"},
 	} {
 		oneLine(t, exitUsage, want+see, append([]string{"proxy"}, args...)...)
 	}

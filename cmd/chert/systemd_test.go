@@ -207,7 +207,7 @@ func TestSocketActivation(t *testing.T) {
 		})
 	}
 	code, _, stderr := inProcess(t, "serve", "--listen", "fd:web")
-	if code != exitFailure || !strings.HasPrefix(stderr, `chert: cannot listen on fd:web: chert: Upgrader: Listen: no socket "web" was passed to the process; systemd passes`) {
+	if code != exitFailure || !strings.HasPrefix(stderr, `chert: cannot listen on fd:web: no socket "web" was passed to the process; systemd passes`) {
 		t.Errorf("%d %q", code, stderr)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -72,7 +73,11 @@ func requestUpgrade(ctx context.Context, socket string) (string, error) {
 	}
 	res, err := t.RoundTrip(req)
 	if err != nil {
-		return "", fmt.Errorf("cannot reach a server at the socket %s: %w", quote(e.address), cause(err))
+		hint := "is one running with --control " + e.address + "?"
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "only the server's user may connect, unless --control has the options mode and group"
+		}
+		return "", fmt.Errorf("cannot reach a server at the socket %s: %w; %s", quote(e.address), cause(err), hint)
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxControl))

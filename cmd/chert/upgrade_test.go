@@ -402,8 +402,8 @@ func TestUpgradeErrors(t *testing.T) {
 		{[]string{}, exitUsage, "no socket given; it is the one of --control of the server. Without one: kill -USR2 PID"},
 		{[]string{"a", "b"}, exitUsage, "one socket at most"},
 		{[]string{"@a"}, exitUsage, "want a path after unix:; abstract sockets are not supported"},
-		{[]string{socket}, exitFailure, "cannot reach a server at the socket " + quote(socket) + ": no such file or directory"},
-		{[]string{"unix:" + socket}, exitFailure, "cannot reach a server at the socket " + quote(socket) + ": no such file or directory"},
+		{[]string{socket}, exitFailure, "cannot reach a server at the socket " + quote(socket) + ": no such file or directory; is one running with --control " + socket + "?"},
+		{[]string{"unix:" + socket}, exitFailure, "cannot reach a server at the socket " + quote(socket) + ": no such file or directory; is one running with --control " + socket + "?"},
 	} {
 		code, _, stderr := inProcess(t, append([]string{"upgrade"}, tt.args...)...)
 		if code != tt.code || !strings.HasPrefix(stderr, "chert: "+tt.want) {

@@ -79,13 +79,39 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	if name := oneDash(err); name != "" && cmd.Flags().Lookup(name) != nil {
 		return errOneDash(name)
 	}
-	var named interface{ GetSpecifiedName() string }
-	if errors.As(err, &named) {
-		if hint := config.InsteadOfFlag(named.GetSpecifiedName()); hint != "" {
-			return fmt.Errorf("%w: %s", err, hint)
-		}
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return err // chert has the flag, and its value is missing
+	}
+	if hint := hintOfFlag(cmd, unknown.GetSpecifiedName()); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
 	}
 	return err
+}
+
+// hintOfFlag tells what chert has in the place of a flag that cmd does not have, "" if nothing is known.
+func hintOfFlag(cmd *cobra.Command, name string) string {
+	if !cmd.HasParent() && len(name) == 1 {
+		return insteadOfCommand["-"+name]
+	}
+	if hint := config.InsteadOfFlag(name); hint != "" {
+		return hint
+	}
+	var own, others []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { own = append(own, f.Name) })
+	for _, other := range cmd.Root().Commands() {
+		has := other.Flags()
+		if !other.Hidden && (has.Lookup(name) != nil || len(name) == 1 && has.ShorthandLookup(name) != nil) {
+			others = append(others, `"`+other.CommandPath()+`"`)
+		}
+	}
+	if len(others) > 0 {
+		return "it is a flag of " + strings.Join(others, ", ")
+	}
+	if near := config.Nearest(name, own); near != "" {
+		return "perhaps --" + near
+	}
+	return ""
 }
 
 // oneDash returns the name of a flag with one dash, as package flag would take it, which is read as

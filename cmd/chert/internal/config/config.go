@@ -170,7 +170,11 @@ func (l *loader) parse(file, name string, data []byte) *table {
 		if de, ok := errors.AsType[*toml.DecodeError](err); ok {
 			at.Line, at.Column = de.Position()
 		}
-		l.errorf(at, "%s", strings.TrimPrefix(err.Error(), "toml: "))
+		text := strings.TrimPrefix(err.Error(), "toml: ")
+		if text == "key site already exists as a table, but should be an array table" {
+			text = "[[site]] comes after a table such as [[site.route]]; the tables of a site follow it"
+		}
+		l.errorf(at, "%s", text)
 		return nil
 	}
 	spot := positions(file, data)

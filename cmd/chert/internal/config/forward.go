@@ -113,7 +113,7 @@ func (l *loader) upstreamOf(key, text string, at Position, cfg *Config) *Upstrea
 			names = append(names, name)
 		}
 		hint := `; want [upstream.` + text + `] with servers, or an address such as "127.0.0.1:9000"`
-		if near := nearest(text, names); near != "" {
+		if near := Nearest(text, names); near != "" {
 			hint = `; did you mean "` + near + `"?`
 		}
 		if text == "" {

@@ -22,6 +22,20 @@ func (d *doc) insteadOfKey(key string) string {
 	return ""
 }
 
+// withServerHints are the tables that configurations of other servers have the keys of.
+var withServerHints = []string{topOfFile, topOfIncluded, "[defaults]", "[[site]]", "[[site.route]]", "[[redirect]]"}
+
+// insteadIn is insteadOfKey for the keys of one kind of table.
+func insteadIn(table, key string) string {
+	switch {
+	case strings.HasPrefix(table, "[upstream.") && strings.Count(table, ".") == 1:
+		return insteadInUpstream[plainWord(key)]
+	case table == "[[site]]" || table == "[[site.route]]":
+		return insteadInSite[plainWord(key)]
+	}
+	return ""
+}
+
 // InsteadOfFlag suggests a replacement for a flag of other servers that chert
 // does not have, "" if there is none.
 func InsteadOfFlag(name string) string { return Instead[plainWord(name)].Flag }

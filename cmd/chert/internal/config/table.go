@@ -56,21 +56,61 @@ func (t *table) done() {
 		if slices.Contains(t.asked, key) {
 			continue
 		}
-		hint := t.doc.insteadOfKey(key)
-		if t.name == topOfIncluded && slices.Contains(t.doc.keysOfTables()[topOfFile], key) {
-			hint = "; it belongs in the file that includes this one"
-		}
-		if near := nearest(key, t.asked); near != "" && hint == "" {
-			if array := "[[" + near + "]]"; near == "site" || near == "redirect" {
-				hint = "; did you mean " + array + "?"
-			} else {
-				hint = fmt.Sprintf("; did you mean %q?", near)
-			}
-		} else if tables := t.doc.tablesWith(plainWord(key)); hint == "" && len(tables) > 0 {
-			hint = "; " + plainWord(key) + " is a key of " + list(tables)
-		}
+		hint := t.hint(key)
 		t.doc.errorf(t.spot.child(key).key, "unknown key %q in %s%s", key, t.name, hint)
 	}
+}
+
+// hint returns the end of the message about an unknown key, "" if nothing is known.
+func (t *table) hint(key string) string {
+	near := Nearest(key, t.asked)
+	meant := fmt.Sprintf("; did you mean %q?", near)
+	if near == "site" || near == "redirect" {
+		meant = "; did you mean [[" + near + "]]?"
+	}
+	switch hint := t.doc.insteadOfKey(key); {
+	case t.name == topOfIncluded && slices.Contains(t.doc.keysOfTables()[topOfFile], key):
+		return "; it belongs in the file that includes this one"
+	case insteadIn(t.name, key) != "":
+		return "; " + insteadIn(t.name, key)
+	case t.ofSite(key) != "":
+		return "; want " + t.ofSite(key)
+	case near != "" && !slices.Contains(withServerHints, t.name) && distance(key, near) == 1:
+		return meant // what other servers call so is not for this table
+	case hint != "":
+		return hint
+	case near != "":
+		return meant
+	}
+	if tables := t.doc.tablesWith(plainWord(key)); len(tables) > 0 {
+		return "; " + plainWord(key) + " is a key of " + list(tables)
+	}
+	return ""
+}
+
+// ofSite returns what a table at the top of the file is written as if it belongs to a site, "" for others.
+func (t *table) ofSite(key string) string {
+	if t.name != topOfFile && t.name != topOfIncluded || !slices.Contains(t.doc.keysOfTables()["[[site]]"], key) {
+		return ""
+	}
+	switch t.m[key].(type) {
+	case map[string]any:
+		return "[site." + key + "], after the [[site]] that it is for"
+	case []any:
+		if isTables(t.m[key]) {
+			return "[[site." + key + "]], after the [[site]] that it is for"
+		}
+	}
+	return ""
+}
+
+// isTables reports whether v is a list of tables.
+func isTables(v any) bool {
+	list, ok := v.([]any)
+	return ok && len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
+		_, ok := e.(map[string]any)
+		return !ok
+	})
 }
 
 func (t *table) wrongType(key string, at Position, want string, got any) {
@@ -234,6 +274,10 @@ func (t *table) tables(key, name string) (all []*table) {
 		return nil
 	}
 	list, ok := v.([]any)
+	if !ok && key == "site" && onlyTables(v) {
+		t.doc.errorf(spot.key, "%s", errNoSiteBefore)
+		return nil
+	}
 	if !ok {
 		t.doc.errorf(spot.key, "%s is written with two brackets: %s", key, name)
 		return nil
@@ -249,13 +293,26 @@ func (t *table) tables(key, name string) (all []*table) {
 	return all
 }
 
-// nearest returns the known word that a mistyped one may mean, "" if none is
+// errNoSiteBefore is about [[site.route]] and the like without a [[site]] before them.
+const errNoSiteBefore = "this table is of a site, and there is no [[site]] before it; want [[site]] with hosts first"
+
+// onlyTables reports whether v is a table that has tables and nothing else, as that of [[site.route]] has.
+func onlyTables(v any) bool {
+	m, ok := v.(map[string]any)
+	for _, inner := range m {
+		_, isTable := inner.(map[string]any)
+		ok = ok && (isTable || isTables(inner))
+	}
+	return ok && len(m) > 0
+}
+
+// Nearest returns the known word that a mistyped one may mean, "" if none is
 // near.
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	best, least := "", 3
+	plain := func(s string) string { return strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(s)) }
 	for _, k := range known {
-		plain := func(s string) string { return strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(s)) }
-		if d := distance(plain(word), k); d < least && d < len(k)/2 {
+		if d := distance(plain(word), plain(k)); d < least && d < len(k)/2 {
 			best, least = k, d
 		}
 	}

@@ -23,8 +23,16 @@ const MaxServers = 256
 // upstreams reads [upstream.NAME], which sites and routes name.
 func (l *loader) upstreams(t *table, cfg *Config) {
 	l.named = make(map[string]*Upstream)
+	if v, spot := t.get("upstream"); isTables(v) {
+		l.errorf(spot.key, "%s", errNoName)
+		return
+	}
 	all := t.table("upstream")
 	if all == nil {
+		return
+	}
+	if key, ok := scalar(all.m); ok {
+		l.errorf(all.spot.child(key).key, "%s", errNoName)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(all.m)) {
@@ -42,6 +50,19 @@ func (l *loader) upstreams(t *table, cfg *Config) {
 		l.named[name] = up
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
+}
+
+// errNoName is about keys of an upstream that has none.
+const errNoName = `an upstream has a name: want [upstream.app] with servers, and proxy = "app"`
+
+// scalar returns the first key of m whose value is no table.
+func scalar(m map[string]any) (key string, ok bool) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if _, isTable := m[key].(map[string]any); !isTable {
+			return key, true
+		}
+	}
+	return "", false
 }
 
 func (l *loader) upstream(t *table, name string) *Upstream {

@@ -137,6 +137,12 @@ func TestUpstreamProblems(t *testing.T) {
 		{"a URL", up("servers = ['https://a:1']"), "2:12: servers: \"https://a:1\": want \"a:1\", and tls = true"},
 		{"twice", up("servers = ['a:1', { addr = 'a:1' }]"), "2:1: servers: \"a:1\" is there twice"},
 		{"a key", up("servers = [{ adr = 'a:1' }]"), `2:14: unknown key "adr" in servers of [upstream.a]; did you mean "addr"?`},
+		{"a near key", up("server = ['a:1']"), `2:1: unknown key "server" in [upstream.a]; did you mean "servers"?`},
+		{"keys of others", up("servers = 'a:1'\nmax_fails = 3\nkeepalive = 5\nlb_policy = 'x'"), `3:1: unknown key "max_fails" in [upstream.a]; want [upstream.NAME.health]|` +
+			`4:1: unknown key "keepalive" in [upstream.a]; want max_idle|5:1: unknown key "lb_policy" in [upstream.a]; want balance = `},
+		{"a path as health", up("servers = 'a:1'\nhealth = '/x'"), `3:10: health wants a table, or false; want check = "/x" to ask servers for it`},
+		{"no name", "[upstream]\nservers = 'a:1'\n[[site]]\nhosts = '*'\nroot = '.'", `2:1: an upstream has a name: want [upstream.app] with servers`},
+		{"a list", "[[upstream]]\nname = 'a'\n[[site]]\nhosts = '*'\nroot = '.'", `1:3: an upstream has a name: want [upstream.app] with servers`},
 		{"backups", up("servers = [{ addr = 'a:1', backup = true }]"), "2:1: servers are all backups"},
 		{"a weight", up("servers = [{ addr = 'a:1', weight = 101 }]"), "2:37: weight wants a number from 0 to 100"},
 		{"a balance", up("servers = 'a:1'\nbalance = 'hash foo'"), `3:11: balance: "hash foo" is unknown`},

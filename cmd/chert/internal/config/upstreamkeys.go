@@ -103,6 +103,12 @@ func (l *loader) health(t *table, h *proxy.Health) {
 		}
 		return
 	}
+	if v, ok := t.m["health"].(string); ok && strings.HasPrefix(v, "/") {
+		t.get("health")
+		l.errorf(t.spot.child("health").value, "health wants a table, or false; want check = %q to ask servers for it",
+			v)
+		return
+	}
 	if t = t.table("health"); t == nil {
 		return
 	}

@@ -27,6 +27,38 @@ var Instead = func() map[string]Hint {
 	return all
 }()
 
+// insteadInUpstream has hints for the keys of [upstream.NAME].
+var insteadInUpstream = byWord(map[string]string{
+	"lb_policy policy method ip_hash least_conn random hash": `want balance = "round-robin", "hash client" or another`,
+	"keepalive keepalive_requests":                           "want max_idle",
+	"keepalive_timeout":                                      "want idle_timeout",
+	"max_fails fail_timeout fail_duration":                   "want [upstream.NAME.health] with consecutive and within",
+	"health_uri health_check health_checks healthcheck":      `want check = "/healthz"`,
+	"check_interval health_interval interval inter fall rise": "want [upstream.NAME.check] with path, interval, fall " +
+		"and rise",
+	"max_conns maxconn max_connections": "want max_requests, for each server",
+	"weight backup":                     `want servers = [{ addr = "10.0.0.1:8080", weight = 3 }]`,
+	"timeout timeouts dial_timeout read_timeout write_timeout": "want connect_timeout, response_timeout or " +
+		"stall_timeout",
+})
+
+// insteadInSite has hints for the keys of [[site]] and [[site.route]].
+var insteadInSite = byWord(map[string]string{
+	"upstream upstreams":                        `want proxy = "NAME"; [upstream.NAME] stands by itself`,
+	"strip_prefix uri_strip_prefix stripprefix": "want strip = true beside proxy; it cuts off all before the wildcard",
+})
+
+// byWord returns the hint of each word of the keys.
+func byWord(hints map[string]string) map[string]string {
+	all := make(map[string]string)
+	for words, hint := range hints {
+		for word := range strings.FieldsSeq(words) {
+			all[word] = hint
+		}
+	}
+	return all
+}
+
 // A hint names what chert has in the place of the words, or says that it has nothing
 // yet and what to use. Of a word that is a key of chert it is for the flag alone ("--w"),
 // and the reverse ("w="). Tests compare the names with the flags, the keys and the
@@ -90,6 +122,8 @@ var hints = []struct {
 		Flag: `the folder has no flag, as in "chert serve DIR"`,
 		Key:  "want root",
 	}},
+	{"--to", Hint{Flag: `the addresses have no flag, as in "chert proxy ADDR..."`}},
+	{"--from", Hint{Flag: "use --listen"}},
 	{"proxy_pass reverse_proxy proxypass --proxy handle_proxy", Hint{
 		Flag: `"chert proxy ADDR" forwards requests; the sites of --config have proxy`,
 		Key:  `want proxy = "127.0.0.1:9000", or the name of an [upstream.NAME]`,

@@ -97,3 +97,24 @@ func TestKnownWords(t *testing.T) {
 		}
 	}
 }
+
+// Hints for single tables name keys and tables that there are, for words that are no keys of theirs.
+func TestHintsOfTables(t *testing.T) {
+	t.Parallel()
+	var d doc
+	tables := d.keysOfTables()
+	wants := regexp.MustCompile(`want ([a-z_]+)`)
+	for _, tt := range []struct {
+		table string
+		hints map[string]string
+	}{{"[upstream.NAME]", insteadInUpstream}, {"[[site.route]]", insteadInSite}} {
+		for word, hint := range tt.hints {
+			if slices.Contains(tables[tt.table], word) {
+				t.Errorf("%s is a key of %s", word, tt.table)
+			}
+			if m := wants.FindStringSubmatch(hint); m != nil && !slices.Contains(tables[tt.table], m[1]) {
+				t.Errorf("%s: %s has no %s", word, tt.table, m[1])
+			}
+		}
+	}
+}

@@ -139,8 +139,12 @@ func summary(r *interval.Report) []line {
 		u.Goroutines, size(float64(u.Heap)), size(float64(u.HeapGoal)), size(u.Allocated), percent(u.GC),
 		duration(u.Pause), short(time.Duration(u.Locks*1e9)))
 	if r.TLS.Handshakes+r.TLS.Failed > 0 {
-		add("handshakes", "%s/s, %s resumed, %s/s failed, 99 %% below %s", number(r.TLS.Handshakes),
-			percent(r.TLS.Resumed), number(r.TLS.Failed), duration(r.TLS.P99))
+		early := ""
+		if r.TLS.Early > 0 {
+			early = "; " + number(r.TLS.Early) + "/s early requests"
+		}
+		add("handshakes", "%s/s, %s resumed, %s/s failed, 99 %% below %s%s", number(r.TLS.Handshakes),
+			percent(r.TLS.Resumed), number(r.TLS.Failed), duration(r.TLS.P99), early)
 	}
 	if len(r.Troubles) > 0 {
 		add("refused", "%s", strings.TrimSpace(join("", r.Troubles, number)))
