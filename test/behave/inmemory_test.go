@@ -461,3 +461,31 @@ func TestBubbleUnreadBodyStaysUnread(t *testing.T) {
 		}
 	})
 }
+
+// A client that is still sending when the last answer of a connection comes gets that, though the
+// connection cannot be closed in one direction.
+func TestBubbleAnswerBeforeBody(t *testing.T) {
+	t.Parallel()
+	bubbles(t, func(t *testing.T, e chert.Engine) {
+		m := servertest.NewMemory()
+		engines.StartOn(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "answer")
+		})}, settling{m})
+		tr := &http.Transport{
+			DisableKeepAlives: true,
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return m.Dial(t), nil },
+		}
+		for range 50 { // of an error and an answer the client takes any
+			body := io.MultiReader(strings.NewReader("one"), strings.NewReader("another"))
+			req, _ := http.NewRequest("POST", "http://h/", body)
+			res, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(res.Body); err != nil || string(b) != "answer" {
+				t.Fatalf("%q, %v", b, err)
+			}
+			res.Body.Close()
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -61,6 +62,44 @@ var versionCases = []versionCase{
 		serve: func(w http.ResponseWriter, _ *http.Request) { put(w, "unread") }},
 	{name: "a body that is not read, with an error", method: "POST", body: strings.Repeat("x", 10_000),
 		serve: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) }},
+	{name: "a body that is read in part", method: "POST", body: strings.Repeat("x", 100_000),
+		serve: func(w http.ResponseWriter, r *http.Request) {
+			n, err := r.Body.Read(make([]byte, 1))
+			put(w, fmt.Sprint(n, err))
+		}},
+	{name: "a body beyond http.MaxBytesReader", method: "POST", body: strings.Repeat("x", 100_000),
+		serve: func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, 10))
+			put(w, fmt.Sprint(n, err))
+		}},
+	{name: "a form", method: "POST", path: "/?b=3", body: "a=1&b=2", header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		serve: func(w http.ResponseWriter, r *http.Request) { put(w, fmt.Sprint(r.ParseForm(), r.Form)) }},
+	{name: "a body that is expected", method: "POST", body: "hello", header: http.Header{"Expect": {"100-continue"}}},
+	{name: "a range", header: http.Header{"Range": {"bytes=2-4"}}, serve: content},
+	{name: "a range that is not there", method: "HEAD", header: http.Header{"Range": {"bytes=20-"}}, serve: content},
+	{name: "a condition", header: http.Header{"If-None-Match": {"*"}}, serve: content},
+	{name: "http.Hijacker", serve: func(w http.ResponseWriter, _ *http.Request) {
+		_, _, err := http.NewResponseController(w).Hijack()
+		put(w, fmt.Sprint(errors.Is(err, http.ErrNotSupported)))
+	}},
+	{name: "http.Pusher to a client without push", serve: func(w http.ResponseWriter, _ *http.Request) {
+		p, ok := w.(http.Pusher)
+		put(w, fmt.Sprint(ok && p.Push("/a", nil) == nil))
+	}},
+	{name: "a body of 204", serve: func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(204)
+		n, err := w.Write([]byte("x"))
+		if n != 0 || err != http.ErrBodyNotAllowed {
+			panic(err)
+		}
+	}},
+	{name: "Connection: close",
+		serve: func(w http.ResponseWriter, _ *http.Request) { set(w, "Connection", "close"); put(w, "hello") }},
+	{name: "fields that are none", serve: func(w http.ResponseWriter, _ *http.Request) {
+		set(w, "A B", "x")
+		set(w, "X-A", "a\nb")
+		put(w, "hello")
+	}},
 	{name: "204", serve: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); put(w, "x") }},
 	{name: "304", serve: func(w http.ResponseWriter, _ *http.Request) { set(w, "Etag", `"a"`); w.WriteHeader(304) }},
 	{name: "404", serve: http.NotFound},
@@ -112,6 +151,12 @@ var versionCases = []versionCase{
 		flush(w)
 		panic(http.ErrAbortHandler)
 	}},
+}
+
+// content answers with a part of ten bytes.
+func content(w http.ResponseWriter, r *http.Request) {
+	set(w, "Etag", `"a"`)
+	http.ServeContent(w, r, "a.txt", time.Unix(1e9, 0), strings.NewReader("0123456789"))
 }
 
 // side is a server, and a client of one version.
@@ -267,4 +312,43 @@ func sorted(h http.Header) string {
 	}
 	slices.Sort(all)
 	return "{" + strings.Join(all, ", ") + "}"
+}
+
+// The length of a request whose end comes after its head, without one being announced, is not known over
+// any version, whatever its method.
+func TestLateEnd(t *testing.T) {
+	t.Parallel()
+	lengths := make(chan int64, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lengths <- r.ContentLength
+		body, err := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%q, %v", body, err)
+	})
+	for _, s := range append([]side{netHTTPSide(t, h)}, chertSides(t, h)...) {
+		for _, method := range []string{"GET", "POST"} {
+			body, end := io.Pipe()
+			r, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered := make(chan string, 1)
+			go func() {
+				res, err := s.client.RoundTrip(r)
+				if err != nil {
+					answered <- err.Error()
+					return
+				}
+				defer res.Body.Close()
+				got, err := io.ReadAll(res.Body)
+				answered <- fmt.Sprintf("%s %v", got, err)
+			}()
+			if n := servertest.Await(t, lengths, "the handler"); n != -1 {
+				t.Errorf("%s, %s: length %d, want -1", s.name, method, n)
+			}
+			end.Close()
+			if got := servertest.Await(t, answered, "the answer"); got != `"", <nil> <nil>` {
+				t.Errorf("%s, %s: %s", s.name, method, got)
+			}
+		}
+	}
 }

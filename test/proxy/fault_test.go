@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -136,23 +139,37 @@ func TestWaitingServerDies(t *testing.T) {
 	})
 }
 
-// TestReset resets the connection to the server in the middle of a body.
+// TestReset resets the connection to the server in the middle of a body: also of one whose request's body it does
+// not read, of which a write may meet the reset before a read does.
 func TestReset(t *testing.T) {
-	for name, head := range map[string]string{
-		"length": "Content-Length: 9\r\n\r\nok", "chunked": "Transfer-Encoding: chunked\r\n\r\n9\r\nok", "close": "\r\nok",
+	for name, c := range map[string]struct {
+		head   string
+		upload bool
+	}{
+		"length":             {"Content-Length: 9\r\n\r\nok", false},
+		"chunked":            {"Transfer-Encoding: chunked\r\n\r\n9\r\nok", false},
+		"close":              {"\r\nok", false},
+		"length, uploading":  {"Content-Length: 9\r\n\r\nok", true},
+		"chunked, uploading": {"Transfer-Encoding: chunked\r\n\r\n9\r\nok", true},
+		"close, uploading":   {"\r\nok", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
 				read := make(chan bool)
-				o := start(t, func(c *conn) {
-					c.head()
-					c.put("HTTP/1.1 200 OK\r\n" + head)
+				o := start(t, func(s *conn) {
+					s.head()
+					s.put("HTTP/1.1 200 OK\r\n" + c.head)
 					<-read
-					c.Conn.(interface{ SetLinger(int) error }).SetLinger(0)
+					s.Conn.(interface{ SetLinger(int) error }).SetLinger(0)
 				})
 				s := &setup{}
 				client := s.start(t, e, o.addr()).Dial()
-				client.Send(get)
+				if c.upload {
+					client.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000\r\n\r\n")
+					fill(t, client.Conn)
+				} else {
+					client.Send(get)
+				}
 				client.Head()
 				close(read)
 				rest, _ := io.ReadAll(client.R)
@@ -164,6 +181,20 @@ func TestReset(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// fill writes until nothing more is accepted, all the way to a server that does not read.
+func fill(t *testing.T, nc net.Conn) {
+	t.Helper()
+	for p := make([]byte, 64<<10); ; {
+		nc.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		switch _, err := nc.Write(p); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return
+		case err != nil:
+			t.Fatal(err)
+		}
 	}
 }
 

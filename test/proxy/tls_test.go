@@ -98,7 +98,7 @@ func TestTLSSilent(t *testing.T) {
 		o := start(t, func(c *conn) { io.Copy(io.Discard, c) })
 		s := &setup{}
 		s.over(t, true)
-		s.up.ConnectTimeout = 50 * time.Millisecond
+		s.up.ConnectTimeout = 300 * time.Millisecond // not to be over before the handshake begins
 		client := s.start(t, e, o.addr()).Dial()
 		client.Send(post("x"))
 		client.Status(504)

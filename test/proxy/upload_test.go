@@ -77,23 +77,37 @@ func TestUploads(t *testing.T) {
 	}
 }
 
+// unblamed waits until no request is in flight, none of which must count as a failure of its server.
+func (s *setup) unblamed(t testing.TB) {
+	t.Helper()
+	servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
+	if st := s.pool.Status()[0].Servers[0]; st.Failures != 0 {
+		t.Errorf("the server is blamed: %+v", st)
+	}
+}
+
+// wholes starts a server that answers what is complete, and returns the methods and bodies of that.
+func wholes(t *testing.T) (*origin, chan string) {
+	whole := make(chan string, 1000)
+	return start(t, func(c *conn) {
+		for {
+			r, body, ok := c.request()
+			if !ok {
+				return
+			}
+			whole <- r.Method + body
+			c.put(ok200)
+		}
+	}), whole
+}
+
 // TestUploadEnds: a client that leaves in the middle of its request, at every byte, is never taken for one that has
 // sent all of it.
 func TestUploadEnds(t *testing.T) {
 	for _, c := range uploads {
 		t.Run(c.name, func(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
-				whole := make(chan string, 1000)
-				o := start(t, func(c *conn) {
-					for {
-						r, body, ok := c.request()
-						if !ok {
-							return
-						}
-						whole <- r.Method + body
-						c.put(ok200)
-					}
-				})
+				o, whole := wholes(t)
 				s := &setup{}
 				ts := s.start(t, e, o.addr())
 				begin := strings.Index(c.in, "\r\n\r\n") + 4
@@ -113,10 +127,7 @@ func TestUploadEnds(t *testing.T) {
 				if got := servertest.Await(t, whole, "a request"); got != "GET" {
 					t.Errorf("server received %q", got)
 				}
-				servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
-				if st := s.pool.Status()[0].Servers[0]; st.Failures != 0 {
-					t.Errorf("the server is blamed: %+v", st)
-				}
+				s.unblamed(t)
 			})
 		})
 	}
@@ -141,7 +152,7 @@ func TestMalformedUploads(t *testing.T) {
 					t.Error(res.Status)
 				}
 				client.Ended()
-				servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
+				s.unblamed(t)
 				if got := o.received(); strings.HasSuffix(got, "0\r\n\r\n") || strings.Contains(got, "GET ") {
 					t.Errorf("server received %q", got)
 				}
@@ -150,38 +161,76 @@ func TestMalformedUploads(t *testing.T) {
 	}
 }
 
-// TestWaitingUpload: a client that does not send its body gets 408.
+// TestMalformedUploadHTTP2 is TestMalformedUploads for a server of HTTP/2, before and after its response has begun.
+func TestMalformedUploadHTTP2(t *testing.T) {
+	for _, path := range []string{"/late", "/early"} {
+		t.Run(path, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				ended := make(chan error, 1)
+				o := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/early" {
+						http.NewResponseController(w).Flush()
+					}
+					_, err := io.Copy(io.Discard, r.Body)
+					ended <- err
+				}))
+				s := &setup{up: proxy.UpstreamOptions{Protocol: proxy.ProtocolHTTP2}}
+				client := s.start(t, e, o.ListenAddr).Dial()
+				client.Send("POST " + path + " HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+				if path == "/early" {
+					if head := client.Head(); !strings.HasPrefix(head, "HTTP/1.1 200 ") {
+						t.Errorf("%q", head)
+					}
+					client.Send("x\r\n")
+					if rest := client.UpToEnd(); strings.HasSuffix(rest, "0\r\n\r\n") {
+						t.Errorf("the response ended as if it were whole: %q", rest)
+					}
+				} else {
+					client.Send("x\r\n")
+					client.Status(400)
+				}
+				if err := servertest.Await(t, ended, "the end of the server's request"); err == nil {
+					t.Error("to the server the body was whole")
+				}
+				s.unblamed(t)
+			})
+		})
+	}
+}
+
+// TestWaitingUpload: a client that does not send its body gets 408, from servers of either protocol.
 func TestWaitingUpload(t *testing.T) {
 	for _, c := range []struct{ name, in string }{
 		{"short", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\n\r\nabc"},
 		{"long", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 70_000)},
 		{"chunks", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"},
 	} {
-		for _, whole := range []bool{false, true} {
-			t.Run(fmt.Sprint(c.name, whole), func(t *testing.T) {
+		for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
+			wait := func(t *testing.T, server *chert.Server) {
+				s := &setup{up: proxy.UpstreamOptions{Protocol: protocol}}
+				o := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+				}))
+				server.Handler = s.handler(t, o.ListenAddr)
+				client := engines.Start(t, server).Dial()
+				client.Send(c.in)
+				if res, _ := client.Response("POST"); res.StatusCode != 408 {
+					t.Error(res.Status)
+				}
+				client.Ended()
+				if !strings.Contains(s.log.String(), "request body not received in time") {
+					t.Error(s.log)
+				}
+				s.unblamed(t)
+			}
+			const late = 100 * time.Millisecond
+			t.Run(fmt.Sprint(c.name, " whole ", protocol), func(t *testing.T) {
+				// It is for the head, too, which is not to be late on a busy machine.
+				alike(t, func(t *testing.T, e chert.Engine) { wait(t, &chert.Server{Engine: e, ReadTimeout: 10 * late}) })
+			})
+			t.Run(fmt.Sprint(c.name, " stall ", protocol), func(t *testing.T) {
 				t.Parallel()
-				engines.Each(t, func(t *testing.T, e chert.Engine) {
-					if e != chert.EngineLoops {
-						t.Skip("the connection ends without a response")
-					}
-					o := start(t, echo)
-					s := &setup{}
-					server := &chert.Server{Engine: e, Handler: s.handler(t, o.addr())}
-					if whole {
-						server.ReadTimeout = 100 * time.Millisecond
-					} else {
-						server.ReadStallTimeout = 100 * time.Millisecond
-					}
-					client := engines.Start(t, server).Dial()
-					client.Send(c.in)
-					if res, _ := client.Response("POST"); res.StatusCode != 408 {
-						t.Error(res.Status)
-					}
-					client.Ended()
-					if !strings.Contains(s.log.String(), "request body not received in time") {
-						t.Error(s.log)
-					}
-				})
+				engines.Each(t, func(t *testing.T, e chert.Engine) { wait(t, &chert.Server{Engine: e, ReadStallTimeout: late}) })
 			})
 		}
 	}
@@ -284,16 +333,16 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// TestUploadThroughMiddleware: what decides about a request decides the same when its body comes later than its head.
-func TestUploadThroughMiddleware(t *testing.T) {
+// refusals are middleware that answers 403: refuse requests with a field X-Refuse, inspect those with "bad" in the body.
+func refusals(t *testing.T) (refuse, inspect func(http.Handler) http.Handler) {
 	refused := direct.NewResponse(403, nil, []byte("no"))
-	refuse := filter.New(func(c *filter.Call) filter.Outcome {
+	refuse = filter.New(func(c *filter.Call) filter.Outcome {
 		if c.HasHeader("X-Refuse") {
 			return c.Refuse(refused)
 		}
 		return filter.Pass
 	})
-	inspect := filter.New(func(c *filter.Call) filter.Outcome { // looks at bodies, as one against attacks
+	inspect = filter.New(func(c *filter.Call) filter.Outcome { // looks at bodies, as one against attacks
 		body := c.Wire().Body()
 		if w, r := c.Plain(); r != nil {
 			var err error
@@ -308,6 +357,12 @@ func TestUploadThroughMiddleware(t *testing.T) {
 		}
 		return filter.Pass
 	})
+	return refuse, inspect
+}
+
+// TestUploadThroughMiddleware: what decides about a request decides the same when its body comes later than its head.
+func TestUploadThroughMiddleware(t *testing.T) {
+	refuse, inspect := refusals(t)
 	limit := middleware.BodyLimit(&middleware.BodyLimitOptions{MaxSize: 5})
 	for _, c := range []struct {
 		name     string

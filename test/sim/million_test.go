@@ -293,7 +293,8 @@ func TestMillion(t *testing.T) {
 		m.shutdown()
 	})
 	t.Run("expiry", func(t *testing.T) {
-		m := newMillion(t, n, http.HandlerFunc(hello), time.Duration(n)*20*time.Microsecond)
+		// A busy machine takes seconds for few of them.
+		m := newMillion(t, n, http.HandlerFunc(hello), max(time.Duration(n)*20*time.Microsecond, 5*time.Second))
 		s := m.script(get)
 		m.connect(s, 'H')
 		m.calm("expiry by IdleTimeout", m.n, func() {

@@ -32,7 +32,9 @@ type peer struct {
 
 	s   line   // nil without a connection
 	out []byte // to be sent
-	in  []byte // received and not used
+	// sent counts the bytes of all connections.
+	sent int
+	in   []byte // received and not used
 	// excused is why the connection may end without all that is due; empty: it may not.
 	excused string
 	closing bool // nothing more is asked for
@@ -164,6 +166,7 @@ func (p *peer) push() bool {
 		p.out = p.out[:0] // the end is about to be received
 		return false
 	}
+	p.sent += n
 	p.out = append(p.out[:0], p.out[n:]...) // keeps the memory
 	p.activeAt = p.v.world.Now()
 	return true

@@ -4,12 +4,10 @@ package sim
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +27,8 @@ type origins struct {
 	mu    sync.Mutex // for conns: loops open connections
 	conns []*originConn
 	got   map[uint64]*fate // by id
+	// uploads are the bodies of requests, by id.
+	uploads map[uint64]*upload
 }
 
 // fate is what became of a request at the servers.
@@ -37,6 +37,8 @@ type fate struct {
 	begun bool // a byte of a response was sent
 	cut   bool // a response has ended early
 	none  bool // a try got no response, or came too late
+	// refused: a server did not want the body. gone: it has more of that than is kept.
+	refused, gone bool
 }
 
 // originConn is a connection of the proxy to a server.
@@ -45,13 +47,20 @@ type originConn struct {
 	s       *sim.Socket
 	in, out []byte
 	asked   *fate // whose response out is
-	ends    int   // bytes of out after which the connection ends; -1: it does not
-	reset   bool  // by a reset
-	after   bool  // it ends after the response
-	asEnd   bool  // that is the only end of the body
-	spoiled bool  // more than a response was sent
-	until   int64 // it does nothing before
-	over    bool
+	method  string
+	id      uint64
+	size    int
+	body    *arriving // of the request; nil: it has none
+	ready   bool      // out is being sent
+	// answered: all of out was sent, and the body has not ended.
+	answered bool
+	ends     int   // bytes of out after which the connection ends; -1: it does not
+	reset    bool  // by a reset
+	after    bool  // it ends after the response
+	asEnd    bool  // that is the only end of the body
+	spoiled  bool  // more than a response was sent
+	until    int64 // it does nothing before
+	over     bool
 }
 
 // newProxy is a proxy whose requests are all forwarded on loops.
@@ -85,7 +94,7 @@ func (h onLoops) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // startOrigins lets the servers listen.
 func startOrigins(v *served) {
-	v.origins = &origins{v: v, d: v.dice, got: make(map[uint64]*fate)}
+	v.origins = &origins{v: v, d: v.dice, got: make(map[uint64]*fate), uploads: make(map[uint64]*upload)}
 	v.kernel.Origin = v.origins.open
 	v.setup.faults[sim.Jump] = 0 // which would be too late for a server at any time
 	v.dice.Faults(v.setup.faults)
@@ -159,12 +168,17 @@ func (c *originConn) step() (did bool) {
 		c.end()
 		return true
 	}
+	if c.body != nil && n > 0 {
+		if c.take(); c.over {
+			return true
+		}
+	}
 	switch {
 	case c.asked == nil && bytes.Contains(c.in, []byte("\r\n\r\n")):
 		c.answer()
 	case c.asked == nil && len(c.in) == 0 && !c.o.v.calm && d.OneIn(500):
 		c.end() // an idle one
-	case c.asked != nil:
+	case c.ready:
 		c.send()
 	default:
 		return did || n > 0
@@ -185,31 +199,44 @@ func (c *originConn) end() {
 	}
 }
 
-// answer reads a request and decides what becomes of it.
+// answer reads the head of a request, and responds if there is no body.
 func (c *originConn) answer() {
-	d := c.o.d
 	i := bytes.Index(c.in, []byte("\r\n\r\n"))
-	line, _, _ := strings.Cut(string(c.in[:i]), "\r\n")
-	c.in = c.in[i+4:]
-	var method string
-	var id uint64
-	var size int
-	if _, err := fmt.Sscanf(line, "%s /proxy/%d/%d HTTP/1.1", &method, &id, &size); err != nil || len(c.in) > 0 {
+	head := string(c.in[:i+2])
+	line, _, _ := strings.Cut(head, "\r\n")
+	c.in, c.body = c.in[i+4:], nil
+	_, err := fmt.Sscanf(line, "%s /proxy/%d/%d HTTP/1.1", &c.method, &c.id, &c.size)
+	uploads := c.method == "POST" || c.method == "PUT"
+	if err == nil && uploads {
+		err = c.startBody(head, c.id)
+	}
+	if err != nil || !uploads && len(c.in) > 0 {
 		c.o.v.wrong(fmt.Errorf("a server got %q and %d bytes more: %v", line, len(c.in), err))
 		c.end()
 		return
 	}
-	f := c.o.got[id]
+	f := c.o.got[c.id]
 	if f == nil {
 		f = new(fate)
-		c.o.got[id] = f
+		c.o.got[c.id] = f
 	}
-	if f.tries++; f.tries > 3 || f.begun {
+	if f.tries++; f.tries > 3 || f.begun || f.gone || f.tries > 1 && c.method == "POST" {
 		c.o.v.wrong(fmt.Errorf("%s was sent again: %+v", line, *f))
 	}
 	f.none = c.spoiled
-	c.asked, c.ends, c.reset, c.after = f, -1, d.IntN(2) == 0, false
-	head, whole := c.respond(method, id, size)
+	c.asked, c.ends, c.reset, c.after, c.ready, c.answered = f, -1, c.o.d.IntN(2) == 0, false, false, false
+	if uploads {
+		c.take()
+		return
+	}
+	c.begin()
+}
+
+// begin decides how the response is sent.
+func (c *originConn) begin() {
+	d, f := c.o.d, c.asked
+	c.ready = true
+	head, whole := c.respond(c.method, c.id, c.size)
 	if c.o.v.calm || !d.OneIn(30) {
 		return
 	}
@@ -219,7 +246,7 @@ func (c *originConn) answer() {
 	}
 	if !c.asEnd || c.reset { // the end of a body that has no other is none too early
 		f.none = f.none || c.ends < head
-		f.cut = c.ends >= head && method == "GET" && (c.ends < whole || c.asEnd)
+		f.cut = c.ends >= head && c.method != "HEAD" && (c.ends < whole || c.asEnd)
 	} else {
 		c.ends = -1
 	}
@@ -285,81 +312,22 @@ func (c *originConn) send() {
 	switch {
 	case c.ends == 0:
 		c.end()
-	case len(c.out) == 0 && c.after:
+	case len(c.out) == 0 && c.body != nil && !c.body.ended && !(c.after && c.asked.refused):
+		// The body is read to its end, so that the response is not lost with a reset.
+		if c.ready, c.answered = false, true; c.after {
+			c.s.CloseWrite()
+		}
+	case len(c.out) == 0:
+		c.rest()
+	}
+}
+
+// rest waits for the next request, if one may come.
+func (c *originConn) rest() {
+	if c.after {
 		c.reset = false
 		c.end()
-	case len(c.out) == 0:
-		c.asked = nil
+		return
 	}
-}
-
-// proxyClient plays a client of a proxy.
-type proxyClient struct{ *client }
-
-func newProxyClient(p peer) model {
-	c := &proxyClient{newClient(p)}
-	c.as = c
-	return c
-}
-
-// Step implements sim.Actor.
-func (c *proxyClient) Step() bool {
-	c.look()
-	return c.client.Step()
-}
-
-// look learns from the servers which responses may be cut off, and must.
-func (c *proxyClient) look() {
-	for i := range c.waiting {
-		f := c.v.origins.got[c.waiting[i].id]
-		c.waiting[i].cut = f != nil && f.cut
-	}
-}
-
-// request implements speaker.
-func (c *proxyClient) request() {
-	c.next++
-	a := asked{id: uint64(c.no)<<32 | c.next, kind: "proxy", method: "GET", size: c.size(), read: -1}
-	if c.d.OneIn(20) {
-		a.method = "HEAD"
-	}
-	b := fmt.Appendf(c.out, "%s /proxy/%d/%d HTTP/1.1\r\nHost: sim\r\n", a.method, a.id, a.size)
-	if c.d.OneIn(100) && !c.stays {
-		b = append(b, "Connection: close\r\n"...)
-		a.closes, c.closing = true, true
-	}
-	c.out = append(b, "\r\n"...)
-	c.waiting = append(c.waiting, a)
-}
-
-// response implements speaker.
-func (c *proxyClient) response(b []byte, eof bool) (used int, err error) {
-	end := bytes.Index(b, []byte("\r\n\r\n"))
-	if end < 0 {
-		return 0, errPartial
-	}
-	head := string(b[:end+2])
-	if !strings.HasPrefix(head, "HTTP/1.1 50") || len(c.waiting) == 0 || strings.HasPrefix(head, "HTTP/1.1 503") {
-		return c.client.response(b, eof)
-	}
-	a := c.waiting[0]
-	f := c.v.origins.got[a.id]
-	if c.calm || f != nil && !f.none && !c.v.tight {
-		return 0, fmt.Errorf("an error for %+v, which got %+v", a, f)
-	}
-	_, value, _ := strings.Cut(head, "\r\nContent-Length: ")
-	value, _, _ = strings.Cut(value, "\r\n")
-	length, err := strconv.Atoi(value)
-	if err != nil || !strings.Contains(head, "\r\nProxy-Status: ") {
-		return 0, errors.New("an error of the proxy without Content-Length or Proxy-Status")
-	}
-	if a.method == "HEAD" {
-		length = 0
-	}
-	if len(b)-end-4 < length {
-		return 0, errPartial
-	}
-	c.pop()
-	c.denied++
-	return end + 4 + length, nil
+	c.asked, c.body, c.ready, c.answered = nil, nil, false, false
 }
