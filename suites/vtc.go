@@ -28,8 +28,8 @@ type vtcCase struct {
 	// each client is run in a test of its own. single uses one loop, which has all connections
 	// that are kept.
 	each, single bool
-	// goroutines forwards no request on loops: requests with bodies over HTTP/2 are not, and
-	// have connections of their own, of which varnishtest's servers take one at a time.
+	// goroutines forwards no request on loops: those that are not have connections of their own, of
+	// which varnishtest's servers take one at a time.
 	goroutines bool
 	// drop are clients that are left out, and why.
 	drop map[string]string

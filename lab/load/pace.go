@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/lab/child"
 )
 
-// PaceFolder is where the Go program is that runs a Beside, a Readers, a Stream, a Burst, a Sockets or a Gets.
+// PaceFolder is where the Go program is that runs a Beside, a Readers, a Stream, a Burst, a Sockets, a Gets or a Paced.
 const PaceFolder = "cmd/pace"
 
 // inChild runs a plan in a process on a core of its own, and returns the processor time it took.
@@ -67,6 +67,12 @@ func Pace(ctx context.Context, args []string) (res any, err error) {
 		return plan.Run(ctx)
 	case "gets":
 		var plan Gets
+		if err := json.Unmarshal(text, &plan); err != nil {
+			return nil, err
+		}
+		return plan.Run(ctx)
+	case "paced":
+		var plan Paced
 		if err := json.Unmarshal(text, &plan); err != nil {
 			return nil, err
 		}

@@ -42,6 +42,7 @@ func All() []Profile {
 	all = append(all, Profile{"wsidle", "idle WebSockets: resident bytes and goroutines for each", runSocketsIdle})
 	all = append(all, Profile{"wsbroadcast", "a message that 10,000 WebSockets get: processor time for each", runSocketsBroadcast})
 	all = append(all, Profile{"proxywait", "requests that wait at a reverse proxy: resident bytes for each", runProxyWait})
+	all = append(all, Profile{"proxylatency", "what a reverse proxy adds to the latency of paced requests", runProxyLatency})
 	all = append(all, Profile{"million", "very many idle connections: in memory, and real ones as far as limits allow", million.Run})
 	return append(all, Profile{"idle", "idle keep-alive connections: resident bytes and goroutines for each", runIdle})
 }

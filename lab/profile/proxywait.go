@@ -1,7 +1,10 @@
 package profile
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +15,9 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/chert-http/chert/lab/load"
 	"github.com/chert-http/chert/lab/measure"
@@ -29,6 +35,41 @@ const waitingHead = "GET /wait HTTP/1.1\r\nHost: example.com\r\n" +
 var waitingUpload = strings.Replace(strings.TrimSuffix(waitingHead, "\r\n"), "GET", "POST", 1) +
 	"Transfer-Encoding: chunked\r\n\r\n64\r\n" + strings.Repeat("x", 100) + "\r\n"
 
+// waitingStreams is how many requests one connection of HTTP/2 has.
+const waitingStreams = 100
+
+// waitingHTTP2 is what a connection of HTTP/2 sends for as many of the same requests.
+func waitingHTTP2(upload bool) (string, error) {
+	var out, block bytes.Buffer
+	out.WriteString(http2.ClientPreface)
+	fr := http2.NewFramer(&out, nil)
+	enc := hpack.NewEncoder(&block)
+	all := []error{fr.WriteSettings()}
+	method := "GET"
+	if upload {
+		method = "POST"
+	}
+	for i := range waitingStreams {
+		block.Reset()
+		pseudo := [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "example.com"}, {":path", "/wait"}}
+		for _, f := range pseudo {
+			all = append(all, enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+		}
+		for _, line := range strings.Split(strings.TrimSuffix(waitingHead, "\r\n\r\n"), "\r\n")[2:] {
+			name, value, _ := strings.Cut(line, ": ")
+			all = append(all, enc.WriteField(hpack.HeaderField{Name: strings.ToLower(name), Value: value}))
+		}
+		id := uint32(2*i + 1)
+		all = append(all, fr.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: !upload,
+		}))
+		if upload {
+			all = append(all, fr.WriteData(id, false, bytes.Repeat([]byte("x"), 100)))
+		}
+	}
+	return out.String(), errors.Join(all...)
+}
+
 // runProxyWait measures what a request costs a proxy while it waits for a server that does not answer.
 func runProxyWait(ctx context.Context, args []string, out, log io.Writer) error {
 	c := common{needs: rival.Proxy, server: proxyServer}
@@ -36,12 +77,21 @@ func runProxyWait(ctx context.Context, args []string, out, log io.Writer) error 
 	c.register(f, everyone)
 	n := f.Int("connections", 4000, "how many requests wait")
 	upload := f.Bool("upload", false, "they wait for the rest of their bodies")
+	over2 := f.Bool("h2", false, "over HTTP/2 with TLS, 100 on each connection")
 	if err := parse(f, args); err != nil {
 		return err
 	}
-	request := waitingHead
+	request, each := waitingHead, 1
 	if *upload {
 		request = waitingUpload
+	}
+	if *over2 {
+		each = waitingStreams
+		c.needs |= rival.H2
+		var err error
+		if request, err = waitingHTTP2(*upload); err != nil {
+			return err
+		}
 	}
 	if err := installed("taskset"); err != nil {
 		return err
@@ -63,12 +113,14 @@ func runProxyWait(ctx context.Context, args []string, out, log io.Writer) error 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Fprintf(out, "proxywait: %d requests of %d bytes that wait for a server which does not answer\n", count, len(request))
+	count -= count % each
+	const title = "proxywait: %d requests of %d bytes that wait for a server which does not answer\n"
+	fmt.Fprintf(out, title, count, len(request)/each)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "server\tRSS before\tRSS with them\tKiB a request\tprocessor, of each\t")
 	for _, spec := range specs {
 		fmt.Fprintln(log, spec.Name)
-		w, err := waitAt(ctx, spec, seats.Server, count, request)
+		w, err := waitAt(ctx, spec, seats.Server, count, each, request)
 		if err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
@@ -86,14 +138,15 @@ type waits struct {
 	cpu          time.Duration
 }
 
-// waitAt has n requests wait at a proxy. The sockets of both sides are the kernel's and do not count.
-func waitAt(ctx context.Context, spec rival.Spec, cores []int, n int, request string) (w waits, err error) {
+// waitAt has n requests wait at a proxy, of which request is as many as one connection has. With more than one that
+// speaks TLS. The sockets of both sides are the kernel's and do not count.
+func waitAt(ctx context.Context, spec rival.Spec, cores []int, n, each int, request string) (w waits, err error) {
 	o, err := newSilent()
 	if err != nil {
 		return w, err
 	}
 	defer o.close()
-	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n, Origin: o.l.Addr().String()})
+	s, err := rival.Start(ctx, spec, rival.Room{Cores: cores, Connections: n, Origin: o.l.Addr().String(), TLS: each > 1})
 	if err != nil {
 		return w, err
 	}
@@ -112,12 +165,20 @@ func waitAt(ctx context.Context, spec rival.Spec, cores []int, n int, request st
 			nc.Close()
 		}
 	}()
-	for range n {
-		nc, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", s.Addr)
+	to := s.Addr
+	if each > 1 {
+		to = s.TLS
+	}
+	for range n / each {
+		nc, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", to)
 		if err != nil {
 			return w, err
 		}
 		conns = append(conns, nc)
+		if each > 1 {
+			nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+			go io.Copy(io.Discard, nc) // it ends with the connection
+		}
 		if _, err := io.WriteString(nc, request); err != nil {
 			return w, err
 		}

@@ -151,6 +151,9 @@ func chertProxy(name string) Spec {
 	return spec
 }
 
+// Origin is the address of the server behind a proxy.
+func (s *Server) Origin() string { return s.origin }
+
 // startOrigin starts the server behind a proxy, unless the room has one.
 func (s *Server) startOrigin(ctx context.Context, room Room) error {
 	if s.origin = room.Origin; s.origin != "" {

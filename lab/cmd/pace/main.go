@@ -1,5 +1,5 @@
-// Command pace runs a load.Beside, load.Readers, load.Stream, load.Burst, load.Sockets or load.Gets, given as JSON, and prints
-// its result as JSON.
+// Command pace runs a load.Beside, load.Readers, load.Stream, load.Burst, load.Sockets, load.Gets or load.Paced, given as
+// JSON, and prints its result as JSON.
 // The lab runs it on a core of its own, which it could not do for a part of itself.
 package main
 
