@@ -6,7 +6,7 @@ GO ?= go
 # package may take.
 FUZZTIME ?= 10s
 FUZZJOBS ?= 2
-TIMEOUT ?= 5m
+TIMEOUT ?= 10m
 # More flags for go test, with the race detector and without.
 TESTFLAGS ?=
 RACEFLAGS ?=
@@ -155,7 +155,7 @@ packages-test:
 # Known vulnerabilities in what chert can reach. Without the database there is a line about it, and no failure: a build of a
 # release fails then, unless ARGS has -offline.
 vulncheck:
-	$(GO) run -C packaging . vulncheck -offline
+	$(GO) run -C packaging . vulncheck -offline $(ARGS)
 
 # What has changed for programs since the latest release. ARGS='-version v0.2.0' says what it will be.
 api:
@@ -191,7 +191,7 @@ figures:
 	cd lab && $(GO) run . run idle
 	cd lab && $(GO) run . run wsidle
 	cd lab && $(GO) run . run wsidle --tls
-	$(GO) run ./suites -all go chi gin gorilla coder h2spec
+	$(GO) run ./suites go chi gin gorilla coder h2spec
 
 ci:
 	.ci/run
