@@ -21,7 +21,7 @@ type Gets struct {
 	Length      int64 // of every answer's body; the status must be 200
 	Connections int
 	Streams     int
-	Seconds     float64
+	Seconds     float64 // in which requests begin, at least one on each stream
 	Patience    float64 // seconds that the last answers may take; 0: half a minute
 	// Server is the process whose processor time is taken, with its children's: without what it takes to open the
 	// connections, which a busy machine would make the larger part.

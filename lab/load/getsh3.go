@@ -80,7 +80,10 @@ func (c quicConn) ask(ctx context.Context, request []byte) (*quic.Stream, error)
 	if _, err := str.Write(request); err != nil {
 		return nil, err
 	}
-	return str, str.Close()
+	// A server that has answered may already have told that it reads no more (RFC 9114 section 4.1), and then there is
+	// nothing to close. Where the connection has ended, reading the answer says so.
+	str.Close()
+	return str, nil
 }
 
 // get sends a request and reads the answer to its end. It returns the length of the body; another status than 200 is an
@@ -201,10 +204,10 @@ func (c getterH3) converse(ctx context.Context, g Gets, end time.Time) (took []t
 	return took, err
 }
 
-// one has one request under way.
+// one has one request under way, and the first whatever the time.
 func (c getterH3) one(ctx context.Context, g Gets, end time.Time) (took []time.Duration, err error) {
 	r := bufio.NewReaderSize(nil, 32<<10)
-	for begin := time.Now(); begin.Before(end); {
+	for begin := time.Now(); len(took) == 0 || begin.Before(end); {
 		n, err := c.get(ctx, c.request, r)
 		if err == nil {
 			err = g.checkLength(n)
