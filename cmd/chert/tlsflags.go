@@ -43,7 +43,14 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 		f.names = append(f.names, name)
 		addBool(cmd, p, name, "", usage)
 	}
-	f.auto.check, f.email.check, f.ca.check = config.CheckAutoName, config.CheckEmail, config.CheckCA
+	f.email.check, f.ca.check = config.CheckEmail, config.CheckCA
+	f.auto.check = func(s string) error {
+		err := config.CheckAutoName(s)
+		if err != nil { // it names what a file has
+			err = errors.New(strings.NewReplacer("tls_self", "--tls-self", "tls_cert", "--tls-cert").Replace(err.Error()))
+		}
+		return err
+	}
 	f.min = checked{text: "1.2", kind: "version", check: config.CheckTLSMin}
 	f.hsts.check = func(s string) error {
 		_, err := config.ParseHSTS(s)

@@ -135,6 +135,8 @@ func TestUpstreamProblems(t *testing.T) {
 		{"an empty list", up("servers = []"), "2:1: servers wants from 1 to 256 addresses"},
 		{"no port", up("servers = ['a']"), "2:12: servers: \"a\": want an address"},
 		{"a URL", up("servers = ['https://a:1']"), "2:12: servers: \"https://a:1\": want \"a:1\", and tls = true"},
+		{"a URL without TLS", up("servers = ['http://a:1']"), "2:12: servers: \"http://a:1\": want \"a:1\""},
+		{"another protocol", up("servers = ['ftp://a:1']"), "2:12: servers: \"ftp://a:1\": requests are forwarded over HTTP, not ftp"},
 		{"twice", up("servers = ['a:1', { addr = 'a:1' }]"), "2:1: servers: \"a:1\" is there twice"},
 		{"a key", up("servers = [{ adr = 'a:1' }]"), `2:14: unknown key "adr" in servers of [upstream.a]; did you mean "addr"?`},
 		{"a near key", up("server = ['a:1']"), `2:1: unknown key "server" in [upstream.a]; did you mean "servers"?`},

@@ -22,10 +22,13 @@ func (l *loader) server(s string) (proxy.Server, error) {
 		return proxy.Server{Addr: "unix:" + l.path(path)}, nil
 	}
 	if scheme, rest, ok := strings.Cut(s, "://"); ok {
-		if scheme == "https" {
+		switch scheme {
+		case "http":
+			return proxy.Server{}, fmt.Errorf("%q: want %q", s, rest)
+		case "https":
 			return proxy.Server{}, fmt.Errorf("%q: want %q, and tls = true beside servers", s, rest)
 		}
-		return proxy.Server{}, fmt.Errorf("%q: want %q", s, rest)
+		return proxy.Server{}, fmt.Errorf("%q: requests are forwarded over HTTP, not %s", s, scheme)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" {
