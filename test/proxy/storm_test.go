@@ -5,11 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -316,69 +314,4 @@ func TestStormOverload(t *testing.T) {
 		served, refused, took := rate(clients)
 		t.Logf("%d clients for %d places: %d served, %d refused, %.0f served a second", clients, most, served, refused, float64(served)/took.Seconds())
 	}
-}
-
-// TestStormSlow: what toxiproxy does to a connection, at random: latency, pieces, an end after
-// some bytes, resets. A response is whole and right, or visibly not.
-func TestStormSlow(t *testing.T) {
-	text := strings.Repeat("0123456789abcdef", 4096)
-	o := start(t, func(c *conn) {
-		for {
-			r, _, ok := c.request()
-			if !ok {
-				return
-			}
-			size := len(r.URL.Path) * 1000 % len(text)
-			if len(r.URL.Path)%2 == 0 {
-				c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, text[:size]))
-			} else {
-				c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", max(size, 1), text[:max(size, 1)]))
-			}
-		}
-	})
-	toxic := start(t, func(c *conn) {
-		to, err := net.Dial("tcp", o.addr())
-		if err != nil {
-			return
-		}
-		defer to.Close()
-		go func() {
-			io.Copy(to, c.r)
-			to.Close()
-		}()
-		left := rand.IntN(2_000_000)
-		b := make([]byte, 32<<10)
-		for {
-			n, err := to.Read(b[:1+rand.IntN(len(b))])
-			if n >= left {
-				c.Write(b[:left])
-				if rand.IntN(2) == 0 {
-					c.Conn.(*net.TCPConn).SetLinger(0)
-				}
-				return
-			}
-			left -= n
-			if rand.IntN(8) == 0 {
-				time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // a slow network
-			}
-			if _, e := c.Write(b[:n]); e != nil || err != nil {
-				return
-			}
-		}
-	})
-	s := &setup{}
-	s.up.Health.Off = true
-	ts := s.start(t, chert.EngineLoops, toxic.addr())
-	var wrong atomic.Int64
-	sum := storms(ts.ListenAddr, 32, *storm/10, func(c *stormClient, k, i int) {
-		path := "/" + strings.Repeat("x", (k*31+i)%60)
-		size := len(path) * 1000 % len(text)
-		if status, got := c.do("GET", path, ""); status == 200 && got != text[:size] {
-			wrong.Add(1)
-		}
-	})
-	if wrong.Load() > 0 || sum[200] == 0 || sum[200]+sum[0]+sum[502] != *storm/10/32*32 {
-		t.Errorf("%d responses looked whole and were not; by status: %v", wrong.Load(), sum)
-	}
-	t.Logf("by status, 0 is cut off: %v", sum)
 }
