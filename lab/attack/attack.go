@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,7 +17,7 @@ type attack struct {
 	// heap is the documented bound of what the attack holds on chert's heap, in MB; 0 where docs/limits.md has none
 	// beyond those of connections.
 	heap float64
-	// chertOnly: net/http has no such feature.
+	// chertOnly: net/http, and quic-go's http3.Server, have no such feature.
 	chertOnly bool
 	// run is one attacker. It returns when ctx has ended or it can do no more, and is then called again.
 	run func(ctx context.Context, a *attacker) error
@@ -29,6 +30,7 @@ const (
 	plain front = iota
 	withECDSA
 	withRSA
+	withH3 // HTTP/3, where quic-go's server takes the place of net/http's
 	fronts
 )
 
@@ -41,8 +43,8 @@ type attacker struct {
 	sent, good *atomic.Int64
 }
 
-// attacks are all of them, by family; see frames.go, hold.go and shake.go.
-var attacks = append(append(append([]attack{}, floods...), holders...), shakers...)
+// attacks are all of them, by family; see flood.go, hold.go, shake.go and h3.go.
+var attacks = slices.Concat(floods, holders, shakers, overQUIC)
 
 // again calls run until ctx has ended, not more often than a flood of connections would be seen as.
 func (a *attack) again(ctx context.Context, me *attacker) {

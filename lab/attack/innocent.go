@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/quic-go/quic-go/http3"
 )
 
 // patience is how long an innocent client waits for an answer; one that waits longer counts with that.
@@ -48,20 +50,20 @@ func (l *latency) quantile(q float64) time.Duration {
 // innocents are two kinds of clients that do no harm: "kept" has one connection, "new" makes one for each request. Each
 // asks every pause, or as soon as it has an answer if that takes longer. The last request counts too, however long it
 // takes beyond ctx: it may be the one that the attack has stopped.
-func innocents(ctx context.Context, addr string, secure bool) (kept, fresh *latency, wait func()) {
+func innocents(ctx context.Context, addr string, f front) (kept, fresh *latency, wait func()) {
 	kept, fresh = new(latency), new(latency)
 	lasting := context.WithoutCancel(ctx) // a deadline of ctx would be that of connecting
 	var all sync.WaitGroup
 	all.Go(func() {
-		var c *client
+		var c innocent
 		every(ctx, 5*time.Millisecond, func() {
 			began := time.Now()
 			var err error
 			if c == nil {
-				c, err = connect(lasting, addr, secure)
+				c, err = f.connect(lasting, addr)
 			}
 			if err == nil {
-				err = c.ask("")
+				err = c.ask(false)
 			}
 			if kept.add(time.Since(began), err); err != nil && c != nil {
 				c.Close()
@@ -75,9 +77,9 @@ func innocents(ctx context.Context, addr string, secure bool) (kept, fresh *late
 	all.Go(func() {
 		every(ctx, 10*time.Millisecond, func() {
 			began := time.Now()
-			c, err := connect(lasting, addr, secure)
+			c, err := f.connect(lasting, addr)
 			if err == nil {
-				err = c.ask("Connection: close\r\n")
+				err = c.ask(true)
 				c.Close()
 			}
 			fresh.add(time.Since(began), err)
@@ -99,7 +101,25 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 	}
 }
 
-// client asks for the shortest page.
+// innocent has a connection on which it asks for the shortest page.
+type innocent interface {
+	// ask makes a request, which is the last one or not, and checks the answer.
+	ask(last bool) error
+	Close() error
+}
+
+func (f front) connect(ctx context.Context, addr string) (innocent, error) {
+	if f == withH3 {
+		return connectH3(ctx, addr), nil
+	}
+	c, err := connect(ctx, addr, f != plain)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// client is an innocent one of HTTP/1.
 type client struct {
 	net.Conn
 	r *bufio.Reader
@@ -124,8 +144,12 @@ func connect(ctx context.Context, addr string, secure bool) (*client, error) {
 
 var errAnswer = errors.New("another answer than expected")
 
-// ask makes a request and checks the answer.
-func (c *client) ask(fields string) error {
+// ask implements innocent.
+func (c *client) ask(last bool) error {
+	fields := ""
+	if last {
+		fields = "Connection: close\r\n"
+	}
 	c.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: target\r\n"+fields+"\r\n"); err != nil {
 		return err
@@ -134,6 +158,11 @@ func (c *client) ask(fields string) error {
 	if err != nil {
 		return err
 	}
+	return check(res)
+}
+
+// check reads an answer.
+func check(res *http.Response) error {
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -143,4 +172,35 @@ func (c *client) ask(fields string) error {
 		return errAnswer
 	}
 	return nil
+}
+
+// clientH3 is an innocent one of HTTP/3.
+type clientH3 struct {
+	http3.Transport
+	ctx context.Context
+	url string
+}
+
+// connectH3 returns a client that connects with its first request.
+func connectH3(ctx context.Context, addr string) *clientH3 {
+	return &clientH3{Transport: http3.Transport{TLSClientConfig: clientTLS()}, ctx: ctx, url: "https://" + addr + "/"}
+}
+
+func clientTLS() *tls.Config {
+	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http3.NextProtoH3}}
+}
+
+// ask implements innocent.
+func (c *clientH3) ask(bool) error {
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return check(res)
 }

@@ -2,22 +2,18 @@ package attack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/lab/child"
 	"github.com/chert-http/chert/lab/measure"
 )
@@ -59,7 +55,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	fmt.Fprintf(out, "Innocent clients beside an attack from another address, %g s and %d rounds each, server on one core: p50 / p99 / max in ms, each the "+
 		"least of the rounds; CPU in seconds a second; heap and resident in MB after a collection, while the attack lasts, the "+
 		"most of the rounds; shutdown in ms, with the attack going on, the most.\n\nyes: p50 and p99 of both are at most 1.25 "+
-		"of net/http's and 2 ms, no larger share of the requests failed, and the heap is within the bound, where there is one.\n\n", o.seconds, o.rounds)
+		"of net/http's, or of quic-go's http3.Server's under the same name, and 2 ms, no larger share of the requests failed, and the heap is within the bound, where there is one.\n\n", o.seconds, o.rounds)
 	fmt.Fprintln(out, "| attack | server | sent a second | kept | new | CPU | heap | resident | shutdown | |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, a := range chosen {
 		if err := o.measure(ctx, a, targets, out, log); err != nil {
@@ -284,7 +280,7 @@ func (o *options) once(ctx context.Context, a *attack, t target) (*result, error
 	began, had, fine := time.Now(), sent.Load(), good.Load()
 	during, end := context.WithTimeout(ctx, begin)
 	defer end()
-	kept, fresh, wait := innocents(during, addr[a.front], a.front != plain)
+	kept, fresh, wait := innocents(during, addr[a.front], a.front)
 	wait()
 	took := time.Since(began).Seconds()
 	after, err := measure.Tree(proc.PID())
@@ -312,95 +308,4 @@ func (o *options) once(ctx context.Context, a *attack, t target) (*result, error
 		return r, nil
 	}
 	return r, o.shutdown(proc, r)
-}
-
-// start runs the server, at ports that are its own until release is called.
-func start(ctx context.Context, t target) (proc *child.Child, addr [fronts]string, release func(), err error) {
-	var reserved []func()
-	release = func() {
-		for _, f := range reserved {
-			f()
-		}
-	}
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
-	for i := range addr {
-		a, f, err := freeport.Reserve("127.0.0.1")
-		if err != nil {
-			return nil, addr, release, err
-		}
-		addr[i], reserved = a, append(reserved, f)
-	}
-	proc, err = child.Start(ctx, child.Command{
-		Args:  []string{t.binary, "--server", t.kind, "--listen", addr[plain], "--tls", addr[withECDSA], "--rsa", addr[withRSA]},
-		Cores: []int{0},
-	})
-	if err != nil {
-		return nil, addr, release, err
-	}
-	if err = await(ctx, addr[plain], proc); err != nil {
-		proc.Stop()
-	}
-	return proc, addr, release, err
-}
-
-// shutdown ends the server while the attack goes on.
-func (o *options) shutdown(proc *child.Child, r *result) error {
-	began := time.Now()
-	if err := syscall.Kill(proc.PID(), syscall.SIGTERM); err != nil {
-		return err
-	}
-	select {
-	case <-proc.Done():
-	case <-time.After(15 * time.Second):
-		return errors.New("the server does not shut down")
-	}
-	r.shutdown = time.Since(began)
-	return nil
-}
-
-// memory collects garbage in the server and asks for what is left, in MB.
-func memory(addr string) (heap, resident float64, err error) {
-	c := http.Client{Timeout: 2 * patience}
-	defer c.CloseIdleConnections()
-	if res, err := c.Get("http://" + addr + "/debug/gc"); err == nil {
-		res.Body.Close()
-	}
-	res, err := c.Get("http://" + addr + "/debug/stats")
-	if err != nil {
-		return 0, 0, err
-	}
-	defer res.Body.Close()
-	var p measure.Process
-	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
-		return 0, 0, err
-	}
-	return float64(p.HeapInUse) / 1e6, float64(p.Resident) / 1e6, nil
-}
-
-func await(ctx context.Context, addr string, proc *child.Child) error {
-	for {
-		c, err := connect(ctx, addr, false)
-		if err == nil {
-			defer c.Close()
-			return c.ask("")
-		}
-		if ended := proc.Ended(); ended != nil {
-			return ended
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		time.Sleep(20 * time.Millisecond) // polling of a program
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -14,13 +14,18 @@ import (
 	"time"
 )
 
+// hostile is the address of attackers on Linux, which has all of 127.0.0.0/8: innocents have another. Elsewhere it is nil.
+var hostile = func() net.IP {
+	if runtime.GOOS == "linux" {
+		return net.IPv4(127, 0, 0, 2)
+	}
+	return nil
+}()
+
 // dial connects from another address than innocent clients have, and closes the connection when ctx ends. What it sends waits in the server's buffers rather than in its
 // own: with megabytes of its own a sender would be woken only every few seconds, and count nothing in between.
 func dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 2 * time.Second}
-	if runtime.GOOS == "linux" { // which has all of 127.0.0.0/8
-		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
-	}
+	d := net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: hostile}}
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // Command target is a server that the attacks of package attack are run against: chert on event loops or on
-// goroutines, or net/http, each with its defaults. It serves HTTP/1 and HTTP/2 in plain text, and HTTP/1 with TLS with
-// an ECDSA and an RSA certificate. SIGTERM shuts it down.
+// goroutines, or net/http, each with its defaults. It serves HTTP/1 and HTTP/2 in plain text, HTTP/1 with TLS with
+// an ECDSA and an RSA certificate, and HTTP/3, with quic-go's server in net/http's place. SIGTERM shuts it down.
 package main
 
 import (
@@ -25,7 +25,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
+
 	"github.com/chert-http/chert"
+	cherthttp3 "github.com/chert-http/chert/http3"
 	"github.com/chert-http/chert/lab/handler"
 	"github.com/chert-http/chert/websocket"
 )
@@ -42,35 +45,44 @@ func main() {
 	plain := flag.String("listen", "127.0.0.1:8080", "address in plain text")
 	ecdsaAddr := flag.String("tls", "127.0.0.1:8443", "address with an ECDSA certificate")
 	rsaAddr := flag.String("rsa", "127.0.0.1:8444", "address with an RSA certificate")
+	h3Addr := flag.String("h3", "127.0.0.1:8445", "address of HTTP/3")
 	flag.Parse()
-	if err := run(*kind, *plain, *ecdsaAddr, *rsaAddr); err != nil {
+	if err := run(*kind, *plain, *ecdsaAddr, *rsaAddr, *h3Addr); err != nil {
 		fmt.Fprintln(os.Stderr, "target:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kind, plain, ecdsaAddr, rsaAddr string) error {
+func run(kind, plain, ecdsaAddr, rsaAddr, h3Addr string) error {
 	h := routes()
 	quiet := log.New(io.Discard, "", 0) // attacks make many lines, and writing them would be what is measured
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	open := func(key any, public any) (server, error) {
+	open := func(key, public any, over3 bool) (server, error) {
 		cert, err := certificate(key, public)
 		if err != nil {
 			return nil, err
 		}
 		cfg := &tls.Config{Certificates: []tls.Certificate{cert}}
+		engine := chert.EngineAuto
 		switch kind {
 		case "nethttp":
+			if over3 {
+				return overQUIC{&http3.Server{Handler: h, TLSConfig: http3.ConfigureTLSConfig(cfg)}}, nil
+			}
 			return &http.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet}, nil
 		case "chert":
-			return &chert.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet, ExtendedConnect: true}, nil
 		case "chertgoroutines":
-			return &chert.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet, ExtendedConnect: true,
-				Engine: chert.EngineGoroutines}, nil
+			engine = chert.EngineGoroutines
+		default:
+			return nil, fmt.Errorf("no server %q", kind)
 		}
-		return nil, fmt.Errorf("no server %q", kind)
+		s := &chert.Server{Handler: h, TLSConfig: cfg, Protocols: &protocols, ErrorLog: quiet, ExtendedConnect: true, Engine: engine}
+		if over3 {
+			s.HTTP3 = cherthttp3.New(nil)
+		}
+		return s, nil
 	}
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -80,11 +92,15 @@ func run(kind, plain, ecdsaAddr, rsaAddr string) error {
 	if err != nil {
 		return err
 	}
-	a, err := open(ec, &ec.PublicKey)
+	a, err := open(ec, &ec.PublicKey, false)
 	if err != nil {
 		return err
 	}
-	b, err := open(rs, &rs.PublicKey)
+	b, err := open(rs, &rs.PublicKey, false)
+	if err != nil {
+		return err
+	}
+	c, err := open(ec, &ec.PublicKey, true)
 	if err != nil {
 		return err
 	}
@@ -98,6 +114,7 @@ func run(kind, plain, ecdsaAddr, rsaAddr string) error {
 		addr  string
 		serve func(net.Listener) error
 	}{
+		{h3Addr, func(l net.Listener) error { return c.ServeTLS(l, "", "") }},
 		{rsaAddr, func(l net.Listener) error { return b.ServeTLS(l, "", "") }},
 		{ecdsaAddr, func(l net.Listener) error { return a.ServeTLS(l, "", "") }},
 		{plain, a.Serve}, // last: it is awaited
@@ -113,9 +130,24 @@ func run(kind, plain, ecdsaAddr, rsaAddr string) error {
 	<-stop
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	c.Shutdown(ctx)
 	b.Shutdown(ctx)
 	return a.Shutdown(ctx)
 }
+
+// overQUIC is quic-go's server, at the port of UDP that a listener has of TCP.
+type overQUIC struct{ *http3.Server }
+
+func (s overQUIC) Serve(l net.Listener) error {
+	at := l.Addr().(*net.TCPAddr)
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port})
+	if err != nil {
+		return err
+	}
+	return s.Server.Serve(c)
+}
+
+func (s overQUIC) ServeTLS(l net.Listener, _, _ string) error { return s.Serve(l) }
 
 // listen opens a listener that chert's loops accept on themselves, as with ListenAndServe.
 func listen(s server, addr string) (net.Listener, error) {
