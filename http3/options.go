@@ -15,6 +15,12 @@ type Options struct {
 	Port int
 	// MaxAge is how long clients may remember that the server speaks HTTP/3. Default 24 hours, also if it is negative.
 	MaxAge time.Duration
+	// MaxConns bounds the open QUIC connections at each of the server's addresses, which count for
+	// Server.MaxConns too: an idle one takes some 70 KB, a hundred times as much as one of TCP. Beyond
+	// it, the one that has been idle longest gives way to those that come later, and the client that
+	// has come is refused, so that it goes on over TCP. Default a quarter of Server.MaxConns, 64 at
+	// least; negative: no bound of their own.
+	MaxConns int
 	// Secret is what the keys are made of that let a client validate its address and, after a
 	// restart, end a connection at once that the server does not know any more. Several instances
 	// of a server should have the same. Default a random one.

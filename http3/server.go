@@ -31,6 +31,7 @@ type server struct {
 	relay     *relay // of the socket
 	idKey     idKey
 	host      *accept.PacketHost // from Serve on
+	places    *accept.Places     // from Serve on
 	transport *quic.Transport    // from begin on
 	listener  listener
 	tickets   *tickets // nil without early data
@@ -130,7 +131,7 @@ const maxShaking = 256
 // trip, before the server keeps anything of it. When a successor has taken over none begins here
 // that has not been asked to.
 func (s *server) doubts(net.Addr) bool {
-	return s.shaking.Load() >= maxShaking || s.left.Load() || s.host.Gate.Crowded()
+	return s.shaking.Load() >= maxShaking || s.left.Load() || s.places.Crowded()
 }
 
 var errNoPlace = errors.New("too many connections")
@@ -153,8 +154,7 @@ type entry struct {
 
 // enter is called for a connection that begins.
 func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
-	if !s.host.Gate.Enter() {
-		s.host.Seek()
+	if !s.places.Enter() {
 		s.host.Observed.Refuse(info.RemoteAddr.String(), s.socket.LocalAddr(), 0, observe.NoRoom, nil)
 		return nil, errNoPlace
 	}
@@ -167,6 +167,19 @@ func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Cont
 	ctx = context.WithValue(ctx, placeKey{}, e)
 	context.AfterFunc(ctx, func() { s.leave(e) })
 	return ctx, nil
+}
+
+// some returns up to n of the sessions, in a random order.
+func (s *server) some(n int) (some []*h3.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for session := range s.sessions {
+		if len(some) == n {
+			break
+		}
+		some = append(some, session)
+	}
+	return some
 }
 
 // shaken ends a handshake.
@@ -188,7 +201,7 @@ func (s *server) leave(e *entry) {
 	counts := e.counts
 	e.left = true
 	e.mu.Unlock()
-	s.host.Gate.Leave(counts)
+	s.places.Leave(counts)
 	s.mu.Lock()
 	s.open--
 	s.mu.Unlock()

@@ -50,6 +50,7 @@ func (h *HTTP3) OpenPackets(l net.Listener, upgrades bool) (accept.PacketServer,
 // Serve implements accept.PacketServer.
 func (s *server) Serve(host *accept.PacketHost) error {
 	s.host = host
+	s.places = accept.NewPlaces(host, s.h.o.MaxConns, s.some)
 	select {
 	case <-s.socket.Mine:
 		return s.begin()

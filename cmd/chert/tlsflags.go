@@ -47,7 +47,8 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	f.auto.check = func(s string) error {
 		err := config.CheckAutoName(s)
 		if err != nil { // it names what a file has
-			err = errors.New(strings.NewReplacer("tls_self", "--tls-self", "tls_cert", "--tls-cert").Replace(err.Error()))
+			flags := strings.NewReplacer("tls_self", "--tls-self", "tls_cert", "--tls-cert")
+			err = errors.New(flags.Replace(err.Error()))
 		}
 		return err
 	}

@@ -107,6 +107,9 @@ func (g *Gate) Await(fn func()) {
 // Crowded reports whether three quarters of the connections that may be are open.
 func (g *Gate) Crowded() bool { return g.open.Load() > g.max/4*3 }
 
+// Max is how many connections may be open.
+func (g *Gate) Max() int64 { return g.max }
+
 // Open returns how many connections are open.
 func (g *Gate) Open() int { return int(g.open.Load()) }
 
