@@ -271,6 +271,9 @@ func (o *options) once(ctx context.Context, a *attack, t target) (*result, error
 		me := &attacker{number: i, addr: addr, sent: &sent, good: &good}
 		attackers.Go(func() { a.again(ctx, me) })
 	}
+	for limit := time.Now().Add(patience); sent.Load() == 0 && time.Now().Before(limit) && ctx.Err() == nil; {
+		sleep(ctx, 5*time.Millisecond) // a handshake may take its time
+	}
 	begin := time.Duration(o.seconds * float64(time.Second))
 	sleep(ctx, begin/4)
 	before, err := measure.Tree(proc.PID())
