@@ -17,9 +17,9 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxConns bounds the open QUIC connections at each of the server's addresses, which count for
 	// Server.MaxConns too: an idle one takes some 70 KB, a hundred times as much as one of TCP. Beyond
-	// it, the one that has been idle longest gives way to those that come later, and the client that
-	// has come is refused, so that it goes on over TCP. Default a quarter of Server.MaxConns, 64 at
-	// least; negative: no bound of their own.
+	// it a client is refused, and browsers go on over TCP, while idle connections give way to those
+	// that come later. Default a quarter of Server.MaxConns, 64 at least; negative: no limit beside
+	// Server.MaxConns.
 	MaxConns int
 	// Secret is what the keys are made of that let a client validate its address and, after a
 	// restart, end a connection at once that the server does not know any more. Several instances

@@ -239,7 +239,7 @@ func answers(c *websocket.Conn, typ websocket.Type, p []byte) {
 	}
 }
 
-// publish has events and answers come, to whoever waits for some, until stop is closed.
+// publish sends events to the streams that are open and answers the requests that wait, until stop is closed.
 func (h *stormHandler) publish(stop chan bool) {
 	event := eventstream.Event{Data: strings.Repeat("an event ", 30)}
 	for {

@@ -119,8 +119,8 @@ func TestBriefFollowsWaits(t *testing.T) {
 		t.Error("at first")
 	}
 	for range 3 {
-		// Somebody else may have the processor meanwhile: not every wait is brief, and on a busy
-		// machine hardly so many in a row, so those that were not do not count.
+		// Another process may have the processor meanwhile: not every wait is brief, and on a busy
+		// machine hardly so many in a row are, so those that were not do not count.
 		for deadline := time.Now().Add(servertest.Patience); p.brief < proof; {
 			if time.Now().After(deadline) {
 				t.Fatal("no wait was brief")

