@@ -10,6 +10,11 @@ var caddySuite = &module{
 	from:     "caddy",
 	packages: []string{"./caddytest/...", "./modules/caddyhttp/..."},
 	args:     []string{"-p", "1"}, // its tests use the same ports
+	patches: []patch{
+		// It is of a package that the quic-go that chert requires has moved.
+		{file: "listeners.go", old: "\t\t\t\tTracer:            h3qlog.DefaultConnectionTracer,\n", new: "\n"},
+		{file: "listeners.go", old: "\th3qlog \"github.com/quic-go/quic-go/http3/qlog\"\n", new: "\n"},
+	},
 	chertPatches: []patch{
 		// Where x/net's package configures the fields of net/http's server for HTTP/2.
 		{file: "modules/caddyhttp/app.go",

@@ -44,9 +44,27 @@ type patch struct {
 //go:embed testdata/coder/pipe.go
 var coderPipe string
 
+// ginListens waits for servers of gin's tests. They would sleep for 5 ms, and take a server's place
+// for good if it listens after that.
+//
+//go:embed testdata/gin/listens_test.go
+var ginListens string
+
+// ginWaits waits where the test goes on with next.
+func ginWaits(network, addr, next string) patch {
+	return patch{file: "gin_integration_test.go", old: "\ttime.Sleep(5 * time.Millisecond)\n\n" + next,
+		new: fmt.Sprintf("\twaitListens(t, %q, %s)\n\n", network, addr) + next}
+}
+
 var modules = map[string]*module{
-	"chi":     {path: "github.com/go-chi/chi/v5"},
-	"gin":     {path: "github.com/gin-gonic/gin"},
+	"chi": {path: "github.com/go-chi/chi/v5"},
+	"gin": {path: "github.com/gin-gonic/gin", patches: []patch{
+		{file: "listens_test.go", new: ginListens, added: true},
+		ginWaits("tcp", `"localhost:8443"`, "\trequire.Error(t, router.RunTLS(\":8443\""),
+		ginWaits("tcp", `"localhost:8449"`, "\trequire.Error(t, router.RunTLS(\":8449\""),
+		ginWaits("unix", "unixTestSocket", "\tc, err := net.Dial(\"unix\""),
+		ginWaits("udp", `"localhost:8443"`, "\trequire.Error(t, router.RunQUIC(\":8443\""),
+	}},
 	"gorilla": {path: "github.com/gorilla/websocket", skip: []string{"examples"}},
 	"coder": {path: "github.com/coder/websocket", patches: []patch{
 		{file: "internal/test/wstest/pipe.go", new: coderPipe},
