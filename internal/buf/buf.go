@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// Classes are the powers of two from 512 bytes to 256 KiB. Get(700) takes the
-// 1 KiB class; Get(300<<10) is beyond the last class, so it is allocated at
-// its exact size and dropped on Release: such a buffer is rare and would waste
-// memory in a pool.
+// Classes are the powers of two from 512 bytes to 256 KiB, and what lies in the
+// middle between two of them: so a third is wasted at most, and Go's allocator
+// has these sizes too. Get(700) takes the class of 768 bytes; Get(300<<10) is
+// beyond the last class, so it is allocated at its exact size and dropped on
+// Release: such a buffer is rare and would waste memory in a pool.
 const (
 	minShift = 9
 	maxShift = 18
-	classes  = maxShift - minShift + 1
+	classes  = 2*(maxShift-minShift) + 1
 
 	// MaxPooled is the largest size that is kept for reuse.
 	MaxPooled = 1 << maxShift
@@ -47,7 +48,7 @@ func Get(size int) *Buf {
 	} else if v := pools[c].Get(); v != nil {
 		b = v.(*Buf)
 	} else {
-		b = newBuf(c, 1<<(minShift+c))
+		b = newBuf(c, sizeOf(c))
 	}
 	b.B = b.full[:0]
 	b.lent = true
@@ -90,13 +91,7 @@ func (b *Buf) Grow(n int) *Buf {
 		b.B = b.full[:used]
 		return b
 	}
-	size := used + n
-	if size > MaxPooled {
-		// Beyond the classes sizes are not rounded up, so double: growing byte
-		// by byte would copy everything each time.
-		size = max(size, 2*used)
-	}
-	g := Get(size)
+	g := Get(max(used+n, 2*used)) // growing byte by byte would copy everything each time
 	g.B = append(g.B, b.B...)
 	b.Release()
 	return g
@@ -121,5 +116,13 @@ func classOf(size int) int {
 	if size <= 1<<minShift {
 		return 0
 	}
-	return min(bits.Len(uint(size-1))-minShift, unpooled)
+	n := bits.Len(uint(size - 1)) // the next power of two
+	c := 2 * (n - minShift)
+	if size <= 3<<(n-2) {
+		c--
+	}
+	return min(c, unpooled)
 }
+
+// sizeOf is the size of a class.
+func sizeOf(c int) int { return (2 + c&1) << (minShift - 1 + c/2) }

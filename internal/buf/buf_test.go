@@ -18,9 +18,13 @@ func TestGetSizes(t *testing.T) {
 		{-1, 512, "nonsense takes the smallest"},
 		{0, 512, "the smallest class"},
 		{512, 512, "a class fits its own size"},
-		{513, 1 << 10, "one more is the next class"},
+		{513, 768, "one more is the next class"},
+		{768, 768, "a class between powers of two fits its own size"},
+		{769, 1 << 10, "one more than that is a power of two"},
 		{4 << 10, 4 << 10, "in the middle"},
-		{4<<10 + 1, 8 << 10, "in the middle, one more"},
+		{4<<10 + 1, 6 << 10, "in the middle, one more"},
+		{6<<10 + 1, 8 << 10, "in the middle, one more than a class between"},
+		{192<<10 + 1, 256 << 10, "more than the last but one"},
 		{256 << 10, 256 << 10, "the largest class"},
 		{256<<10 + 1, 256<<10 + 1, "beyond the classes: exact"},
 		{5 << 20, 5 << 20, "far beyond"},
@@ -105,7 +109,7 @@ func TestGrowAfterOverrun(t *testing.T) {
 	}
 }
 
-// Past the largest class the size must still double, or appending in small
+// The size must double, also past the largest class, or appending in small
 // steps would be quadratic.
 func TestGrowDoubles(t *testing.T) {
 	b := Get(0)
@@ -173,7 +177,10 @@ func TestNoAllocs(t *testing.T) {
 		t.Skip("the race detector makes sync.Pool drop buffers")
 	}
 	for c := range classes {
-		size := 1 << (minShift + c)
+		size := sizeOf(c)
+		if got := classOf(size); got != c {
+			t.Errorf("class %d has size %d, which is of class %d", c, size, got)
+		}
 		if n := testing.AllocsPerRun(1000, func() { Get(size).Release() }); n != 0 {
 			t.Errorf("Get(%d) and Release: %v allocations", size, n)
 		}

@@ -34,11 +34,14 @@ func Live() int64 {
 }
 
 // A buffer is counted together with its size, by one operation: its weight is 1, and
-// from bit sizeShift on its size in units of the smallest class.
-const sizeShift = 32
+// from bit sizeShift on its size in units that each class is a multiple of.
+const (
+	sizeShift = 32
+	unitShift = minShift - 1
+)
 
 func (b *Buf) weight() int64 {
-	return int64((len(b.full)+1<<minShift-1)>>minShift)<<sizeShift | 1
+	return int64((len(b.full)+1<<unitShift-1)>>unitShift)<<sizeShift | 1
 }
 
 // Lent returns how many buffers have been got and not released, and their size in bytes,
@@ -49,5 +52,5 @@ func Lent() (n, bytes int64) {
 		sum += live[i].n.Load()
 	}
 	n = int64(int32(sum))
-	return n, (sum - n) >> sizeShift << minShift
+	return n, (sum - n) >> sizeShift << unitShift
 }
