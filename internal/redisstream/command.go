@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -20,7 +21,7 @@ import (
 type command struct {
 	b     []byte
 	block time.Duration // for which it blocks
-	at    []int         // where the cursors are: those of the streams in order, and of wakeup
+	at    []int         // where the cursors are, the command's last arguments: those of the streams in order, and of wakeup
 }
 
 // encode makes c the command for some streams, and for wakeup from the entry after cursor on.
@@ -46,23 +47,31 @@ func (c *command) encode(block time.Duration, streams []*Stream, wakeup, cursor 
 
 // append appends an argument, and returns where it is.
 func (c *command) append(word string) (at int) {
-	c.b = append(c.b, '$')
-	c.b = strconv.AppendInt(c.b, int64(len(word)), 10)
-	c.b = append(c.b, "\r\n"...)
 	at = len(c.b)
-	c.b = append(append(c.b, word...), "\r\n"...)
+	c.b = appendWord(c.b, word)
 	return at
 }
 
-// set changes a cursor, and returns false if there is no room for it.
-func (c *command) set(i int, cursor string) bool {
-	at := c.at[i]
-	end := at + bytes.IndexByte(c.b[at:], '\r')
-	if end-at != len(cursor) {
-		return false
+func appendWord(b []byte, word string) []byte {
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(len(word)), 10)
+	b = append(b, "\r\n"...)
+	return append(append(b, word...), "\r\n"...)
+}
+
+// set changes a cursor, which may be longer than the one before: an entry's ID is, than that of none.
+func (c *command) set(i int, cursor string) {
+	at, end := c.at[i], len(c.b)
+	if i+1 < len(c.at) {
+		end = c.at[i+1]
 	}
-	copy(c.b[at:end], cursor)
-	return true
+	was := len(c.b)
+	c.b = slices.Replace(c.b, at, end, appendWord(make([]byte, 0, 64), cursor)...)
+	if moved := len(c.b) - was; moved != 0 {
+		for j := i + 1; j < len(c.at); j++ {
+			c.at[j] += moved
+		}
+	}
 }
 
 // standIn is the command that stands for that of a reader. The first argument is secret: what

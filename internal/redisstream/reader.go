@@ -205,8 +205,8 @@ func (r *reader) pause(passed time.Duration) {
 
 // advance puts a cursor into the command.
 func (r *reader) advance(i int, cursor string) {
-	if !r.changed && !r.command.set(i, cursor) {
-		r.changed = true
+	if !r.changed {
+		r.command.set(i, cursor)
 	}
 }
 

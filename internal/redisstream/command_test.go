@@ -1,0 +1,40 @@
+package redisstream
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What set makes of a command is what encode would make of it, without an allocation.
+func TestCommandSet(t *testing.T) {
+	var streams []*Stream
+	for i := range 20 {
+		streams = append(streams, &Stream{key: fmt.Sprint("{0}topic", i), cursor: "0-0"})
+	}
+	var got, want command
+	got.encode(time.Second, streams, "{0}wake", "0-0")
+	woken := "0-0"
+	for i, set := range []struct {
+		at     int
+		cursor string
+	}{
+		{0, "1764322000000-0"}, {0, "1764322000001-0"}, {0, "1764322000001-10"}, {0, "0-0"},
+		{7, "1764322000000-9"}, {8, "1764322000000-0"}, {7, "5-1"},
+		{19, "1764322000000-123456"}, {20, "1764322000000-0"}, {20, "1764322000000-1"}, {1, "1764322000000-0"},
+	} {
+		if got.set(set.at, set.cursor); set.at < len(streams) {
+			streams[set.at].cursor = set.cursor
+		} else {
+			woken = set.cursor
+		}
+		want.encode(time.Second, streams, "{0}wake", woken)
+		if !bytes.Equal(got.b, want.b) {
+			t.Fatalf("change %d: %q, want %q", i, got.b, want.b)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { got.set(3, "1764322000000-0"); got.set(3, "0-0") }); n != 0 {
+		t.Errorf("set allocates %v times", n)
+	}
+}
