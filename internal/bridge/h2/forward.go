@@ -423,8 +423,8 @@ func (f *forwarded) complete() {
 	f.ends = true
 	f.up.leave()
 	f.account()
-	if _, err := f.push(); f.gone(err) == nil {
-		f.st.s.flushBeside()
+	if _, err := f.push(); f.gone(err) == nil && !f.ending {
+		f.st.s.flushBeside() // otherwise settle flushes, with what else has ended in this turn of the loop
 	}
 }
 
