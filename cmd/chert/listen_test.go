@@ -2,6 +2,8 @@ package main
 
 import (
 	"net"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -63,6 +65,9 @@ func TestPortOfEnvironment(t *testing.T) {
 		t.Setenv("PORT", port)
 		if all, chosen := new(runFlags).addresses(); len(all) != 1 || all[0] != want || chosen == (want == defaultListen) {
 			t.Errorf("$PORT %q: %v %v, want %v", port, all, chosen, want)
+		} else if hint, ignored := opensHint(all, chosen), "PORT="+strconv.Quote(port); strings.Contains(hint, ignored) !=
+			(port != "" && want == defaultListen) {
+			t.Errorf("$PORT %q: %q", port, hint)
 		}
 		if all, chosen := given.addresses(); all[0] != given.listen[0] || !chosen {
 			t.Errorf("$PORT %q goes before --listen: %v", port, all)

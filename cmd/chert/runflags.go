@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,8 +82,12 @@ func opensHint(all []endpoint, chosen bool) string {
 			return ""
 		}
 	}
+	ignored := ""
+	if port := os.Getenv("PORT"); port != "" && !chosen {
+		ignored = "PORT=" + strconv.Quote(port) + " of the environment is not a port; "
+	}
 	_, port, _ := net.SplitHostPort(all[0].address)
-	return " (this machine only; --listen :" + port + " opens it to the network)"
+	return " (this machine only; " + ignored + "--listen :" + port + " opens it to the network)"
 }
 
 func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
