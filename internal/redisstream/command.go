@@ -21,7 +21,8 @@ import (
 type command struct {
 	b     []byte
 	block time.Duration // for which it blocks
-	at    []int         // where the cursors are, the command's last arguments: those of the streams in order, and of wakeup
+	// at is where the cursors are, the last arguments: those of the streams in order, and of wakeup.
+	at []int
 }
 
 // encode makes c the command for some streams, and for wakeup from the entry after cursor on.
