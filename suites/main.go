@@ -82,7 +82,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fl.BoolVar(&o.verbose, "v", false, "show the output of the tests")
 	fl.BoolVar(&o.keep, "keep", false, "keep the folder with the sources and print its name")
 	fl.StringVar(&o.run, "run", "", "run the tests that match `pattern` only, as go test does")
-	fl.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests of a package may take")
+	fl.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the tests of a package may take")
 	fl.IntVar(&o.parallel, "p", 2, "how many suites to run at the same time")
 	all := fl.Bool("all", false, "run all suites, also those that are not run by default since they take minutes")
 	fl.StringVar(&o.record, "record", "", "write the results to the page `file`, beside those of other suites that it has")

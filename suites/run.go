@@ -83,11 +83,8 @@ func runSuite(ctx context.Context, co *checkout, s suite, name, dir string, o *o
 		verbose = log
 	}
 	rep := &report{name: name, prepared: p, partial: o.run != ""}
-	if rep.plain, err = p.plain.test(ctx, nil, args, verbose); err != nil {
-		return nil, fmt.Errorf("on net/http: %w", err)
-	}
-	if output, cut := rep.plain.cut(); cut {
-		return nil, fmt.Errorf("on net/http, which is the measure, not all tests were run:\n%s", indent(output))
+	if rep.plain, err = p.measure(ctx, name, args, verbose, log); err != nil {
+		return nil, err
 	}
 	fmt.Fprintf(log, "%s on net/http: %d passed, %.0f s\n", name, rep.plain.count("pass"), rep.plain.took.Seconds())
 	for _, engine := range engines {
@@ -104,6 +101,25 @@ func runSuite(ctx context.Context, co *checkout, s suite, name, dir string, o *o
 		rep.chert = append(rep.chert, res)
 	}
 	return rep, nil
+}
+
+// measure runs a suite on net/http. A test that ends its package there, as some do by themselves on a busy
+// machine, says nothing about chert: then the suite is run once more.
+func (p *prepared) measure(ctx context.Context, name string, args []string, verbose, log io.Writer) (*results, error) {
+	for again := false; ; again = true {
+		r, err := p.plain.test(ctx, nil, args, verbose)
+		if err != nil {
+			return nil, fmt.Errorf("on net/http: %w", err)
+		}
+		output, cut := r.cut()
+		switch {
+		case !cut:
+			return r, nil
+		case again:
+			return nil, fmt.Errorf("on net/http, which is the measure, not all tests were run, twice:\n%s", indent(output))
+		}
+		fmt.Fprintf(log, "%s on net/http: not all tests were run; once more\n%s", name, indent(output))
+	}
 }
 
 // runCases runs what is no Go test, on each engine.
