@@ -60,19 +60,22 @@ func appendWord(b []byte, word string) []byte {
 	return append(append(b, word...), "\r\n"...)
 }
 
-// set changes a cursor, which may be longer than the one before: an entry's ID is, than that of none.
-func (c *command) set(i int, cursor string) {
+// set changes a cursor. It reports whether all that follows has moved: an entry's ID is longer than that of none.
+func (c *command) set(i int, cursor string) (moved bool) {
 	at, end := c.at[i], len(c.b)
 	if i+1 < len(c.at) {
 		end = c.at[i+1]
 	}
 	was := len(c.b)
 	c.b = slices.Replace(c.b, at, end, appendWord(make([]byte, 0, 64), cursor)...)
-	if moved := len(c.b) - was; moved != 0 {
-		for j := i + 1; j < len(c.at); j++ {
-			c.at[j] += moved
-		}
+	by := len(c.b) - was
+	if by == 0 {
+		return false
 	}
+	for j := i + 1; j < len(c.at); j++ {
+		c.at[j] += by
+	}
+	return true
 }
 
 // standIn is the command that stands for that of a reader. The first argument is secret: what

@@ -38,3 +38,19 @@ func TestCommandSet(t *testing.T) {
 		t.Errorf("set allocates %v times", n)
 	}
 }
+
+// When many streams have their first entry at once the command is encoded again, once.
+func TestManyFirstEntries(t *testing.T) {
+	t.Parallel()
+	r := &reader{}
+	for i := range 2 * maxMoves {
+		r.active = append(r.active, &Stream{key: fmt.Sprint("{0}topic", i), cursor: "0-0"})
+	}
+	r.command.encode(time.Second, r.active, "{0}wake", "0-0")
+	for i := range r.active {
+		if want := i >= maxMoves; r.changed != want {
+			t.Fatalf("after %d moves the command is to be encoded again: %v", i, r.changed)
+		}
+		r.advance(i, "1764322000000-0")
+	}
+}

@@ -33,6 +33,7 @@ type reader struct {
 	active  []*Stream
 	command command
 	changed bool // the command is to be encoded again
+	moves   int  // of what follows a cursor, since the command was sent
 	byKey   map[string]*Stream
 	looked  time.Time // when unwanted streams were looked for
 	bad     int       // how often reading has failed in a row
@@ -203,10 +204,15 @@ func (r *reader) pause(passed time.Duration) {
 	}
 }
 
+// maxMoves is how often what follows a cursor is moved before it costs less to encode the command again. Both
+// take as long as the command is, so without a limit the first entries of all streams would take its square.
+const maxMoves = 32
+
 // advance puts a cursor into the command.
 func (r *reader) advance(i int, cursor string) {
-	if !r.changed {
-		r.command.set(i, cursor)
+	if !r.changed && r.command.set(i, cursor) {
+		r.moves++
+		r.changed = r.moves == maxMoves
 	}
 }
 
@@ -227,6 +233,7 @@ func (r *reader) read(conn *redis.Conn, woken string) ([]redis.XStream, error) {
 		r.command.encode(wait, r.active, r.wakeup, woken)
 		r.changed = false
 	}
+	r.moves = 0
 	cmd := r.standIn(ctx)
 	conn.Process(ctx, cmd) // the error is the command's
 	all, err := cmd.Result()
