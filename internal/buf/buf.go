@@ -6,8 +6,8 @@ import (
 )
 
 // Classes are the powers of two from 512 bytes to 256 KiB, and what lies in the
-// middle between two of them: so a third is wasted at most, and Go's allocator
-// has these sizes too. Get(700) takes the class of 768 bytes; Get(300<<10) is
+// middle between two of them: so at most a third of a buffer above the smallest is
+// wasted, and Go's allocator has these sizes too. Get(700) takes the class of 768 bytes; Get(300<<10) is
 // beyond the last class, so it is allocated at its exact size and dropped on
 // Release: such a buffer is rare and would waste memory in a pool.
 const (
@@ -116,7 +116,7 @@ func classOf(size int) int {
 	if size <= 1<<minShift {
 		return 0
 	}
-	n := bits.Len(uint(size - 1)) // the next power of two
+	n := bits.Len(uint(size - 1)) // 1<<n is the next power of two
 	c := 2 * (n - minShift)
 	if size <= 3<<(n-2) {
 		c--

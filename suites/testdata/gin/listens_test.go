@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// waitListens waits until a server listens at an address. Of one of UDP only its absence is seen.
+// waitListens waits until a server listens at an address. With UDP that is when a packet is not refused.
 func waitListens(t *testing.T, network, addr string) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		err := reach(network, addr)
