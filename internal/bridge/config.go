@@ -78,21 +78,21 @@ type Config struct {
 // connections share them. Safe for concurrent use.
 type locals struct {
 	mu   sync.RWMutex
-	seen map[netip.AddrPort]net.Addr
+	seen map[netip.AddrPort]*net.Addr
 }
 
 // maxLocals bounds locals, in case a host has very many addresses.
 const maxLocals = 1024
 
-// LocalAddrOf returns the local address of a connection on a loop.
-func (cfg *Config) LocalAddrOf(fd int) net.Addr {
+// LocalAddrOf returns where the local address of a connection on a loop is.
+func (cfg *Config) LocalAddrOf(fd int) *net.Addr {
 	if cfg.LocalAddr != nil {
-		return cfg.LocalAddr
+		return &cfg.LocalAddr
 	}
 	a := sys.LocalAddr(fd)
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
-		return a
+		return &a
 	}
 	key := tcp.AddrPort()
 	l := &cfg.locals
@@ -105,12 +105,12 @@ func (cfg *Config) LocalAddrOf(fd int) net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen == nil {
-		l.seen = make(map[netip.AddrPort]net.Addr)
+		l.seen = make(map[netip.AddrPort]*net.Addr)
 	}
 	if len(l.seen) < maxLocals {
-		l.seen[key] = a
+		l.seen[key] = &a
 	}
-	return a
+	return &a
 }
 
 // Ending reports whether a Session's Drain is for the end of the server, so that it concerns

@@ -12,7 +12,6 @@ import (
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
-	"github.com/chert-http/chert/internal/timer"
 )
 
 // Conn is a Link on a loop. doc.go defines which goroutine may use what.
@@ -48,10 +47,9 @@ type Conn struct {
 	session Session // used by the owner; changed with shared.switching held
 	shared  *Shared // immutable
 	peer    peer.Addr
-	local   net.Addr // immutable; shared between connections
+	local   *net.Addr // immutable; shared between connections; nil if it is not known
 
 	handle loop.Handle // immutable
-	node   timer.Node  // the loop's
 	// deadline is when the current wait ends, poll.Never for none. The timer may
 	// fire earlier and is then armed again, so that a request costs no timer
 	// operation.
@@ -102,13 +100,13 @@ const slice = int64(200 * time.Microsecond)
 // kernel does not report them once the peer has disconnected. deadline is as for
 // SetDeadline. On an error Open keeps nothing.
 func (c *Conn) Open(
-	l *loop.Loop, fd int, remote string, local net.Addr, s Session, shared *Shared, deadline int64,
+	l *loop.Loop, fd int, remote string, local *net.Addr, s Session, shared *Shared, deadline int64,
 ) error {
 	c.loop, c.fd, c.local, c.session, c.shared = l, int32(fd), local, s, shared
 	c.peer.Set(remote)
 	c.SetDeadline(deadline)
 	var err error
-	if c.handle, err = l.Attach(c, fd, &c.node); err != nil {
+	if c.handle, err = l.Attach(c, fd); err != nil {
 		return err
 	}
 	c.arm()
@@ -134,8 +132,8 @@ func (c *Conn) arm() {
 	if q := c.queue.Load(); q != nil {
 		due = min(due, q.giveUp)
 	}
-	if due != poll.Never && (!c.node.Armed() || c.node.When() > due) {
-		c.loop.Arm(&c.node, due)
+	if due != poll.Never {
+		c.loop.ArmBy(c.handle, due)
 	}
 }
 

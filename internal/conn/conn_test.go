@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/internal/timer"
 )
 
 func TestLines(t *testing.T) {
@@ -101,9 +103,14 @@ func TestExpireWhileOwned(t *testing.T) {
 		r := newRig(t, Limits{})
 		f := &fake{quick: quick, idle: moment, first: moment, serve: func(f *fake, line string) Next {
 			if line == "a" {
-				servertest.Eventually(f.t, "the timer has fired", func() (fired bool) {
-					f.onLoop(func() { fired = !f.node.Armed() })
-					return fired
+				due, turns := sys.Nanotime()+moment+timer.Tick, 0
+				servertest.Eventually(f.t, "the timer has fired", func() bool {
+					f.onLoop(func() {
+						if f.loop.Now() > due {
+							turns++
+						}
+					})
+					return turns > 1 // timers come last in a turn
 				})
 			}
 			return echo(f, line)

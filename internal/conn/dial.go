@@ -56,7 +56,7 @@ func (o *Out) Dial(l *loop.Loop, to *sys.Remote, s Dialled, shared *Shared, dead
 	c.loop, c.fd, c.session, c.shared, c.phase = l, int32(fd), s, shared, connecting
 	c.SetDeadline(deadline)
 	var err error
-	if c.handle, err = l.Attach(o, fd, &c.node); err != nil {
+	if c.handle, err = l.Attach(o, fd); err != nil {
 		l.Poller().CloseFD(fd)
 		if errors.As(err, &e) {
 			return e

@@ -98,7 +98,8 @@ func (r *rig) start(f *fake, fd int, nc net.Conn) *client {
 		if f.first > 0 {
 			first = r.loop.Now() + f.first
 		}
-		if err := f.Open(r.loop, fd, "peer", nc.RemoteAddr(), f, r.shared, first); err != nil {
+		local := nc.RemoteAddr()
+		if err := f.Open(r.loop, fd, "peer", &local, f, r.shared, first); err != nil {
 			r.t.Errorf("Open: %v", err)
 		}
 	})

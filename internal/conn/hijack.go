@@ -70,7 +70,7 @@ func (h hookConn) Close() error {
 	return nil
 }
 
-func (h hookConn) LocalAddr() net.Addr                { return h.c.local }
+func (h hookConn) LocalAddr() net.Addr                { return h.c.localAddr() }
 func (h hookConn) RemoteAddr() net.Addr               { return h.c.peer.Net() }
 func (h hookConn) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
 func (h hookConn) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }

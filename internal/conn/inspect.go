@@ -56,8 +56,8 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 // if that is not known. Only the loop may call it.
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active"}
-	if c.local != nil {
-		out.Local = c.local.String()
+	if local := c.localAddr(); local != nil {
+		out.Local = local.String()
 	}
 	session := c.sessionOf()
 	if s, ok := session.(Speaker); ok {

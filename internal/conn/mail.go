@@ -65,8 +65,8 @@ func (c *Conn) sendBeside() {
 
 // armBeside is arm without the deadline, which is the owner's.
 func (c *Conn) armBeside(q *queue) {
-	if q.giveUp != poll.Never && (!c.node.Armed() || c.node.When() > q.giveUp) {
-		c.loop.Arm(&c.node, q.giveUp)
+	if q.giveUp != poll.Never {
+		c.loop.ArmBy(c.handle, q.giveUp)
 	}
 }
 

@@ -155,9 +155,17 @@ func (c *Conn) opError(op string, e sys.Errno) error {
 
 // failed wraps an error as package net does.
 func (c *Conn) failed(op string, err error) error {
-	network := "tcp"
-	if c.local != nil {
-		network = c.local.Network()
+	network, local := "tcp", c.localAddr()
+	if local != nil {
+		network = local.Network()
 	}
-	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.peer.Net(), Err: err}
+	return &net.OpError{Op: op, Net: network, Source: local, Addr: c.peer.Net(), Err: err}
+}
+
+// localAddr returns nil if the address is not known.
+func (c *Conn) localAddr() net.Addr {
+	if c.local == nil {
+		return nil
+	}
+	return *c.local
 }

@@ -604,7 +604,7 @@ func TestTurnGoesOn(t *testing.T) {
 			}
 			for i, s := range socks {
 				l.Post(s.handle, 0)
-				l.Arm(&s.node, l.now-int64(3-i)*int64(time.Millisecond))
+				l.Arm(s.handle, l.now-int64(3-i)*int64(time.Millisecond))
 			}
 			order := []int{}
 			for _, ev := range l.events[:3] {

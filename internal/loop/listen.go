@@ -13,7 +13,6 @@ import (
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
-	"github.com/chert-http/chert/internal/timer"
 )
 
 const (
@@ -74,7 +73,6 @@ type Listener struct {
 	loop   *Loop
 	fd     int
 	handle Handle
-	node   timer.Node
 	paused bool
 	full   int64 // since when the gate has been full; 0 while it is not
 	// awaiting: the gate will send a message when there is room.
@@ -93,7 +91,7 @@ func (l *Loop) Listen(fd int, a *Accept) (*Listener, error) {
 	ln := &Listener{Accept: a, loop: l, fd: fd}
 	a.enlist(l.poller)
 	var err error
-	if ln.handle, err = l.Attach(ln, fd, &ln.node); err != nil {
+	if ln.handle, err = l.Attach(ln, fd); err != nil {
 		a.leave(l.poller)
 		return nil, err
 	}
@@ -233,7 +231,7 @@ func (ln *Listener) pause(d int64) {
 	if ln.paused = true; ln.full == 0 {
 		ln.full = now
 	}
-	ln.loop.Arm(&ln.node, now+d)
+	ln.loop.Arm(ln.handle, now+d)
 }
 
 func (ln *Listener) await() {

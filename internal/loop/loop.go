@@ -157,9 +157,8 @@ func (l *Loop) Scratch() *buf.Buf { return l.scratch }
 // Poller returns the operations on descriptors.
 func (l *Loop) Poller() poll.Poller { return l.poller }
 
-// Attach registers s and watches fd. node is s's timer; the loop sets its Key.
-// On error nothing is kept and the caller still owns fd.
-func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
+// Attach registers s and watches fd. On error nothing is kept and the caller still owns fd.
+func (l *Loop) Attach(s Sock, fd int) (Handle, error) {
 	i := l.slots.take()
 	sl := l.slots.at(i)
 	sl.gen++
@@ -168,8 +167,7 @@ func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 		l.slots.put(i)
 		return Handle{}, err
 	}
-	node.Key = i
-	sl.sock, sl.node, sl.state = s, node, 0
+	sl.sock, sl.state = s, 0
 	l.attached++
 	return h, nil
 }
@@ -177,17 +175,28 @@ func (l *Loop) Attach(s Sock, fd int, node *timer.Node) (Handle, error) {
 // Detach drops a Sock, with its events, mail and timer. The descriptor stays open.
 func (l *Loop) Detach(h Handle) {
 	if sl := l.at(h); sl != nil {
-		l.wheel.Stop(sl.node)
-		sl.sock, sl.node = nil, nil
+		l.wheel.Stop(h.slot)
+		sl.sock = nil
 		sl.gen++
 		l.slots.put(h.slot)
 		l.attached--
 	}
 }
 
-// Arm makes s's timer fire at the given time of sys.Nanotime, replacing an
+// Arm makes the timer of h's Sock fire at the given time of sys.Nanotime, replacing an
 // earlier time.
-func (l *Loop) Arm(n *timer.Node, when int64) { l.wheel.Arm(n, when) }
+func (l *Loop) Arm(h Handle, when int64) {
+	if l.at(h) != nil {
+		l.wheel.Arm(h.slot, when)
+	}
+}
+
+// ArmBy makes that timer fire at the given time or at the earlier time that it is armed for.
+func (l *Loop) ArmBy(h Handle, when int64) {
+	if l.at(h) != nil {
+		l.wheel.ArmBy(h.slot, when)
+	}
+}
 
 // Go runs t on a pooled goroutine.
 func (l *Loop) Go(t Task) {
@@ -204,9 +213,7 @@ func (l *Loop) GoBeside(t Task) {
 
 // armTrim schedules the check for idle goroutines of the pool.
 func (l *Loop) armTrim() {
-	if !l.pool.node.Armed() {
-		l.wheel.Arm(&l.pool.node, l.now+trimEvery)
-	}
+	l.wheel.ArmBy(trimTimer, l.now+trimEvery)
 }
 
 // Retire ends the loop when it has no Sock left.
@@ -285,14 +292,14 @@ func (l *Loop) wait() error {
 	return err
 }
 
-func (l *Loop) fire(n *timer.Node) {
-	if n == &l.pool.node {
+func (l *Loop) fire(id timer.ID) {
+	if id == trimTimer {
 		if l.pool.trim() {
-			l.wheel.Arm(n, l.now+trimEvery)
+			l.wheel.Arm(id, l.now+trimEvery)
 		}
 		return
 	}
-	if s := l.slots.at(n.Key).sock; s != nil {
+	if s := l.slots.at(id).sock; s != nil {
 		s.Expire()
 	}
 }

@@ -14,12 +14,10 @@ import (
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
-	"github.com/chert-http/chert/internal/timer"
 )
 
 // sock is a Sock made of functions.
 type sock struct {
-	node   timer.Node
 	handle Handle
 	ready  func(poll.Ready)
 	// lease, when not nil, is called after ready, with the same, and returns
@@ -86,7 +84,7 @@ func ends(t *testing.T) (a, b int) {
 func (l *Loop) attach(t *testing.T, s *sock, fd int) {
 	t.Helper()
 	var err error
-	if s.handle, err = l.Attach(s, fd, &s.node); err != nil {
+	if s.handle, err = l.Attach(s, fd); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -242,7 +240,7 @@ func TestRequeueIsFair(t *testing.T) {
 	for i := range 100 {
 		sys.Write(pb, []byte("x"))
 		l.Post(other.handle, 0)
-		l.Arm(&other.node, l.Now())
+		l.Arm(other.handle, l.Now())
 		before := calls
 		l.mustTurn(t)
 		if n := calls - before; n != 1 {
@@ -281,17 +279,18 @@ func TestTimers(t *testing.T) {
 		s := &sock{}
 		again := i%3 == 0
 		s.expire = func() {
-			fired <- firing{sys.Nanotime(), s.node.When()}
+			when, _ := l.wheel.When(s.handle.slot)
+			fired <- firing{sys.Nanotime(), when}
 			if again {
 				again = false
-				l.Arm(&s.node, sys.Nanotime()+int64(time.Millisecond))
+				l.Arm(s.handle, sys.Nanotime()+int64(time.Millisecond))
 				return
 			}
 			l.Detach(s.handle)
 		}
 		l.Do(func() {
 			l.attach(t, s, fd)
-			l.Arm(&s.node, sys.Nanotime()+int64(i)*int64(3*time.Millisecond))
+			l.Arm(s.handle, sys.Nanotime()+int64(i)*int64(3*time.Millisecond))
 		})
 	}
 	// One that is stopped and one whose Sock is detached do not fire.
@@ -301,9 +300,9 @@ func TestTimers(t *testing.T) {
 		s := &sock{expire: func() { t.Error("a timer fired that was stopped") }}
 		l.Do(func() {
 			l.attach(t, s, fd)
-			l.Arm(&s.node, sys.Nanotime()+int64(5*time.Millisecond))
+			l.Arm(s.handle, sys.Nanotime()+int64(5*time.Millisecond))
 			if i == 0 {
-				l.wheel.Stop(&s.node)
+				l.wheel.Stop(s.handle.slot)
 			}
 			l.Detach(s.handle)
 		})
@@ -371,7 +370,7 @@ func TestAttachFails(t *testing.T) {
 	defer f.Close()
 	s := &sock{}
 	for range 3 {
-		if _, err := l.Attach(s, int(f.Fd()), &s.node); err == nil {
+		if _, err := l.Attach(s, int(f.Fd())); err == nil {
 			t.Skip("this system watches files")
 		}
 	}

@@ -18,6 +18,9 @@ const (
 	idleRounds = 1
 )
 
+// trimTimer, of the empty slot, fires trim.
+const trimTimer timer.ID = 0
+
 // A Task is work that may block.
 type Task interface{ Run() }
 
@@ -25,7 +28,6 @@ type Task interface{ Run() }
 // used first: its stack is in the cache, and the others age and end. run is
 // safe for concurrent use.
 type pool struct {
-	node timer.Node // the loop's; fires trim
 	// atWork counts the tasks that were passed to run and have not ended.
 	atWork atomic.Int32
 	// scheduler is the loop's.

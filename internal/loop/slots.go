@@ -1,26 +1,22 @@
 package loop
 
-import (
-	"github.com/chert-http/chert/internal/poll"
-	"github.com/chert-http/chert/internal/timer"
-)
+import "github.com/chert-http/chert/internal/poll"
 
-// pageSlots is how many slots a page has: 8 KiB.
+// pageSlots is how many slots a page has: 6 KiB.
 const pageSlots = 256
 
 // slots are where a loop's Socks are. They are in pages, which never move, so that no turn
 // copies half a million of them when there are more than ever before. Slot 0 stays empty:
-// Handle{} refers to nothing.
+// Handle{} refers to nothing, and its timer is the pool's.
 type slots struct {
 	pages []*[pageSlots]slot
 	count int    // slots that there are, 0 included
 	free  uint32 // the first empty one, which has the next; 0: none
 }
 
-// A slot is the place of one Sock.
+// A slot is the place of one Sock. Its index is the ID of the Sock's timer.
 type slot struct {
 	sock Sock // nil: empty
-	node *timer.Node
 	gen  uint32
 	// state has queued if the Sock is in due or later, for this generation, and the events
 	// that wait with it below that. Of an empty slot it is the next empty one; 0: none.

@@ -59,7 +59,7 @@ func (p *sparing) add(t *testing.T, since int64, busy bool) *spareSock {
 	t.Helper()
 	s := &spareSock{l: p.Loop, since: since, busy: busy, looked: &p.looked, gone: &p.gone}
 	var err error
-	if s.handle, err = p.Attach(s, -1, &s.node); err != nil {
+	if s.handle, err = p.Attach(s, -1); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/timer"
 )
 
 // nowhere is a poller whose descriptors have no events.
@@ -72,7 +71,7 @@ func TestExpiriesInParts(t *testing.T) {
 	fired := 0
 	l, socks := crowd(t, many, func(int) *sock { return &sock{expire: func() { fired++ }} })
 	for _, s := range socks {
-		l.Arm(&s.node, l.Now()-1)
+		l.Arm(s.handle, l.Now()-1)
 	}
 	l.turnsUntil(t, stepMost, &fired, func() bool { return fired == many })
 }
@@ -228,7 +227,7 @@ func TestPartsOutliveRetire(t *testing.T) {
 // Slots are in pages: growing moves none, and an empty one is used again.
 func TestSlotsStay(t *testing.T) {
 	t.Parallel()
-	l, socks := crowd(t, 3*pageSlots, func(int) *sock { return &sock{node: timer.Node{}} })
+	l, socks := crowd(t, 3*pageSlots, func(int) *sock { return &sock{} })
 	first := l.at(socks[0].handle)
 	more := make([]*sock, 10*pageSlots)
 	for i := range more {

@@ -15,18 +15,18 @@ type model struct {
 }
 
 type entry struct {
-	node *Node
+	id   ID
 	when int64
 	due  int64 // the earliest Advance that may fire it; now or before means past
 }
 
-func (m *model) stop(n *Node) {
-	m.armed = slices.DeleteFunc(m.armed, func(e *entry) bool { return e.node == n })
+func (m *model) stop(id ID) {
+	m.armed = slices.DeleteFunc(m.armed, func(e *entry) bool { return e.id == id })
 }
 
-func (m *model) arm(n *Node, when int64) {
-	m.stop(n)
-	e := &entry{node: n, when: when, due: when}
+func (m *model) arm(id ID, when int64) {
+	m.stop(id)
+	e := &entry{id: id, when: when, due: when}
 	if when > m.now {
 		// The beginning of the next tick, by division rather than by shifts.
 		if r := when % Tick; r > 0 {
@@ -45,11 +45,11 @@ func (m *model) arm(n *Node, when int64) {
 }
 
 // advance returns what must fire.
-func (m *model) advance(now int64) map[*Node]int64 {
+func (m *model) advance(now int64) map[ID]int64 {
 	m.now = max(m.now, now)
-	fired := map[*Node]int64{}
+	fired := map[ID]int64{}
 	for len(m.armed) > 0 && m.armed[0].due <= m.now {
-		fired[m.armed[0].node] = m.armed[0].when
+		fired[m.armed[0].id] = m.armed[0].when
 		m.armed = m.armed[1:]
 	}
 	return fired
@@ -60,51 +60,57 @@ type pair struct {
 	t     *testing.T
 	w     *Wheel
 	m     *model
-	nodes []Node
+	nodes int
 }
 
+// id spreads a pair's timers over pages.
+func (p *pair) id(i int) ID { return ID(i) * 37 }
+
+// noID is no timer of a pair.
+const noID = 1 << 20
+
 func newPair(t *testing.T, now int64, nodes int) *pair {
-	return &pair{t: t, w: New(now), m: &model{now: now}, nodes: make([]Node, nodes)}
+	return &pair{t: t, w: New(now), m: &model{now: now}, nodes: nodes}
 }
 
 func (p *pair) arm(i int, when int64) {
-	p.w.Arm(&p.nodes[i], when)
-	p.m.arm(&p.nodes[i], when)
+	p.w.Arm(p.id(i), when)
+	p.m.arm(p.id(i), when)
 }
 
 func (p *pair) stop(i int) {
-	p.w.Stop(&p.nodes[i])
-	p.m.stop(&p.nodes[i])
+	p.w.Stop(p.id(i))
+	p.m.stop(p.id(i))
 }
 
 // advance compares what fires. meddle, if not nil, runs inside fire; it gets
 // the nodes still due and takes out those it arms or stops.
-func (p *pair) advance(now int64, meddle func(fired *Node, due map[*Node]int64)) {
+func (p *pair) advance(now int64, meddle func(fired ID, due map[ID]int64)) {
 	p.t.Helper()
 	p.advanceInParts(now, meddle, nil)
 }
 
 // advanceInParts is advance by several calls, each of which goes on as long as more says.
-// meddle runs between them too, with no node.
-func (p *pair) advanceInParts(now int64, meddle func(fired *Node, due map[*Node]int64), more func() bool) {
+// meddle runs between them too, with noID.
+func (p *pair) advanceInParts(now int64, meddle func(fired ID, due map[ID]int64), more func() bool) {
 	p.t.Helper()
 	due := p.m.advance(now)
 	calls := 0
-	fire := func(n *Node) {
-		when, ok := due[n]
+	fire := func(id ID) {
+		when, ok := due[id]
 		if !ok && calls > 0 {
 			// Armed for the past in an earlier part.
-			if i := slices.IndexFunc(p.m.armed, func(e *entry) bool { return e.node == n }); i >= 0 && p.m.armed[i].due <= p.m.now {
+			if i := slices.IndexFunc(p.m.armed, func(e *entry) bool { return e.id == id }); i >= 0 && p.m.armed[i].due <= p.m.now {
 				when, ok = p.m.armed[i].when, true
-				p.m.stop(n)
+				p.m.stop(id)
 			}
 		}
-		if !ok || when != n.When() {
-			p.t.Fatalf("at %d a node fired that is not due (when %d)", p.m.now, n.When())
+		if at, _ := p.w.When(id); !ok || when != at {
+			p.t.Fatalf("at %d a timer fired that is not due (when %d)", p.m.now, at)
 		}
-		delete(due, n)
+		delete(due, id)
 		if meddle != nil {
-			meddle(n, due)
+			meddle(id, due)
 		}
 	}
 	for ; !p.w.Advance(now, fire, more); calls++ {
@@ -113,7 +119,7 @@ func (p *pair) advanceInParts(now int64, meddle func(fired *Node, due map[*Node]
 			p.t.Fatalf("Next %d, %v while %d nodes are due at %d", next, ok, len(due), p.m.now)
 		}
 		if meddle != nil {
-			meddle(nil, due)
+			meddle(noID, due)
 		}
 	}
 	if len(due) > 0 {
@@ -155,19 +161,19 @@ func againstModel(t *testing.T, seed int64) {
 	rnd := rand.New(rand.NewSource(seed))
 	start := (rnd.Int63() - rnd.Int63()) >> 8
 	p := newPair(t, start, 1+rnd.Intn(60))
-	meddle := func(_ *Node, due map[*Node]int64) {
-		i := rnd.Intn(len(p.nodes))
+	meddle := func(_ ID, due map[ID]int64) {
+		i := rnd.Intn(p.nodes)
 		switch rnd.Intn(4) {
 		case 0: // arm any node, due or not
 			p.arm(i, p.m.now+reach(rnd)-reach(rnd)/8)
-			delete(due, &p.nodes[i])
+			delete(due, p.id(i))
 		case 1:
 			p.stop(i)
-			delete(due, &p.nodes[i])
+			delete(due, p.id(i))
 		}
 	}
 	for range 2000 {
-		i := rnd.Intn(len(p.nodes))
+		i := rnd.Intn(p.nodes)
 		switch rnd.Intn(9) {
 		case 0, 1, 2:
 			p.arm(i, p.m.now+reach(rnd))
@@ -200,7 +206,7 @@ func FuzzWheel(f *testing.F) {
 		p := newPair(t, start>>8, 16)
 		for ; len(steps) >= 3; steps = steps[3:] {
 			span := int64(steps[1]) << (steps[2] % 48)
-			i := int(steps[0]>>3) % len(p.nodes)
+			i := int(steps[0]>>3) % p.nodes
 			if p.m.now > 1<<61 {
 				return // The model would overflow; the wheel has its own test.
 			}
@@ -214,14 +220,14 @@ func FuzzWheel(f *testing.F) {
 			case 5:
 				p.advance(p.m.now+span, nil)
 			case 6: // re-arm inside fire
-				p.advance(p.m.now+span, func(n *Node, due map[*Node]int64) {
+				p.advance(p.m.now+span, func(_ ID, due map[ID]int64) {
 					p.arm(i, p.m.now+span/2)
-					delete(due, &p.nodes[i])
+					delete(due, p.id(i))
 				})
 			case 7: // stop inside fire
-				p.advance(p.m.now+span, func(n *Node, due map[*Node]int64) {
+				p.advance(p.m.now+span, func(_ ID, due map[ID]int64) {
 					p.stop(i)
-					delete(due, &p.nodes[i])
+					delete(due, p.id(i))
 				})
 			}
 			p.check()

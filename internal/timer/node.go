@@ -1,59 +1,66 @@
 package timer
 
-// Node is one timer, meant to be embedded in the struct it times. Its zero
-// value is unarmed. An armed node must not be copied or moved: its neighbours
-// point to it. 32 bytes on 64-bit systems.
-type Node struct {
-	next, prev *Node // a circular list; meaningless unless armed
+// An ID is one timer of a Wheel. Its owner chooses it: small numbers, since the Wheel keeps
+// what it knows of all timers up to the largest that was armed.
+type ID = uint32
+
+// node is what a Wheel knows of a timer, in 24 bytes without a pointer. The zero node is unarmed.
+type node struct {
 	when       int64
-	// Key is for the owner, to find what has expired. The wheel does not use
-	// it.
-	Key  uint32
-	list uint16 // 1 + the index of the list it is in; 0 means unarmed
+	next, prev ID     // a circular list; meaningless unless armed
+	list       uint16 // 1 + the index of the list it is in; 0 means unarmed
 }
 
-// Armed reports whether n is waiting to fire.
-func (n *Node) Armed() bool { return n.list != 0 }
+// pageNodes is how many nodes a page has: 6 KiB. Pages never move, so that a Wheel of half a
+// million timers copies nothing when there is one more.
+const pageNodes = 256
 
-// When returns the time n was last armed for. It is kept after n has fired or
-// was stopped.
-func (n *Node) When() int64 { return n.when }
+func (w *Wheel) node(id ID) *node { return &w.pages[id/pageNodes][id%pageNodes] }
 
-// link appends n to a list.
-func (w *Wheel) link(n *Node, list int) {
+// grow makes room for a timer that is armed for the first time.
+func (w *Wheel) grow(id ID) {
+	for id/pageNodes >= ID(len(w.pages)) {
+		w.pages = append(w.pages, new([pageNodes]node))
+	}
+}
+
+// none stands for the head of an empty list. IDs are stored one higher there.
+const none = 0
+
+// link appends timer id to a list.
+func (w *Wheel) link(id ID, n *node, list int) {
 	n.list = uint16(list) + 1
 	w.armed++
-	h := w.head[list]
-	if h == nil {
-		n.next, n.prev = n, n
-		w.head[list] = n
+	if w.head[list] == none {
+		n.next, n.prev = id, id
+		w.head[list] = id + 1
 		if list < wheelSlots {
 			w.used[list/slots] |= 1 << (list % slots)
 		}
 		return
 	}
-	n.next, n.prev = h, h.prev
-	h.prev.next = n
-	h.prev = n
+	first := w.head[list] - 1
+	h := w.node(first)
+	n.next, n.prev = first, h.prev
+	w.node(h.prev).next = id
+	h.prev = id
 }
 
-// unlink removes an armed node from its list and disarms it.
-func (w *Wheel) unlink(n *Node) {
+// unlink removes an armed timer from its list and disarms it.
+func (w *Wheel) unlink(id ID, n *node) {
 	list := int(n.list) - 1
-	if n.next == n {
-		w.head[list] = nil
+	if n.next == id {
+		w.head[list] = none
 		if list < wheelSlots {
 			w.used[list/slots] &^= 1 << (list % slots)
 		}
 	} else {
-		n.prev.next = n.next
-		n.next.prev = n.prev
-		if w.head[list] == n {
-			w.head[list] = n.next
+		w.node(n.prev).next = n.next
+		w.node(n.next).prev = n.prev
+		if w.head[list] == id+1 {
+			w.head[list] = n.next + 1
 		}
 	}
-	// The links are cleared so that an idle node keeps no other owner alive.
-	n.next, n.prev = nil, nil
 	n.list = 0
 	w.armed--
 }

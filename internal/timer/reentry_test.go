@@ -5,44 +5,40 @@ import "testing"
 // What fire may do to the wheel that is calling it. Three nodes are due in the
 // same tick in the order a, b, c; a acts when it fires.
 func TestFireMayChangeTheWheel(t *testing.T) {
-	type nodes struct{ a, b, c, d Node }
+	const a, b, c, d = 0, 1, 2, 3
 	for _, tt := range []struct {
 		why  string
-		act  func(w *Wheel, n *nodes)
+		act  func(w *Wheel)
 		now  string // fired in the Advance
 		next string // fired in the one after, at the same time
 		left int    // still armed after both
 	}{
-		{"nothing", func(w *Wheel, n *nodes) {}, "abc", "", 0},
-		{"stops itself", func(w *Wheel, n *nodes) { w.Stop(&n.a) }, "abc", "", 0},
-		{"stops the next", func(w *Wheel, n *nodes) { w.Stop(&n.b) }, "ac", "", 0},
-		{"stops all", func(w *Wheel, n *nodes) { w.Stop(&n.b); w.Stop(&n.c) }, "a", "", 0},
-		{"re-arms itself for later", func(w *Wheel, n *nodes) { w.Arm(&n.a, 9*sec) }, "abc", "", 1},
-		{"re-arms itself for the past", func(w *Wheel, n *nodes) { w.Arm(&n.a, 0) }, "abc", "a", 0},
-		{"re-arms the next for later", func(w *Wheel, n *nodes) { w.Arm(&n.b, 9*sec) }, "ac", "", 1},
-		{"re-arms the next for the past", func(w *Wheel, n *nodes) { w.Arm(&n.b, sec) }, "ac", "b", 0},
-		{"arms another for the same tick", func(w *Wheel, n *nodes) { w.Arm(&n.d, sec) }, "abc", "d", 0},
-		{"arms another for later", func(w *Wheel, n *nodes) { w.Arm(&n.d, 9*sec) }, "abc", "", 1},
-		{"stops what it armed", func(w *Wheel, n *nodes) { w.Arm(&n.d, sec); w.Stop(&n.d) }, "abc", "", 0},
+		{"nothing", func(w *Wheel) {}, "abc", "", 0},
+		{"stops itself", func(w *Wheel) { w.Stop(a) }, "abc", "", 0},
+		{"stops the next", func(w *Wheel) { w.Stop(b) }, "ac", "", 0},
+		{"stops all", func(w *Wheel) { w.Stop(b); w.Stop(c) }, "a", "", 0},
+		{"re-arms itself for later", func(w *Wheel) { w.Arm(a, 9*sec) }, "abc", "", 1},
+		{"re-arms itself for the past", func(w *Wheel) { w.Arm(a, 0) }, "abc", "a", 0},
+		{"re-arms the next for later", func(w *Wheel) { w.Arm(b, 9*sec) }, "ac", "", 1},
+		{"re-arms the next for the past", func(w *Wheel) { w.Arm(b, sec) }, "ac", "b", 0},
+		{"arms another for the same tick", func(w *Wheel) { w.Arm(d, sec) }, "abc", "d", 0},
+		{"arms another for later", func(w *Wheel) { w.Arm(d, 9*sec) }, "abc", "", 1},
+		{"stops what it armed", func(w *Wheel) { w.Arm(d, sec); w.Stop(d) }, "abc", "", 0},
 	} {
 		w := New(0)
-		var n nodes
-		for i, p := range []*Node{&n.a, &n.b, &n.c, &n.d} {
-			p.Key = uint32('a' + i)
-		}
-		w.Arm(&n.a, sec)
-		w.Arm(&n.b, sec)
-		w.Arm(&n.c, sec)
+		w.Arm(a, sec)
+		w.Arm(b, sec)
+		w.Arm(c, sec)
 		acted := false
 		advance := func() (fired string) {
-			w.Advance(2*sec, func(m *Node) {
-				if m.Armed() {
+			w.Advance(2*sec, func(id ID) {
+				if _, armed := w.When(id); armed {
 					t.Errorf("%s: fired while armed", tt.why)
 				}
-				fired += string(rune(m.Key))
-				if m == &n.a && !acted {
+				fired += string(rune('a' + id))
+				if id == a && !acted {
 					acted = true
-					tt.act(w, &n)
+					tt.act(w)
 				}
 				checkLists(t, w)
 			}, nil)
@@ -63,20 +59,19 @@ func TestFireMayChangeTheWheel(t *testing.T) {
 // A panic in fire is the owner's to catch; the wheel must not lose the rest.
 func TestFirePanics(t *testing.T) {
 	w := New(0)
-	nodes := make([]Node, 3)
-	for i := range nodes {
-		w.Arm(&nodes[i], sec)
+	for id := range ID(3) {
+		w.Arm(id, sec)
 	}
 	func() {
 		defer func() { _ = recover() }()
-		w.Advance(2*sec, func(*Node) { panic("boom") }, nil)
+		w.Advance(2*sec, func(ID) { panic("boom") }, nil)
 	}()
 	checkLists(t, w)
 	if when, ok := w.Next(); !ok || when > 2*sec {
 		t.Errorf("Next = %d, %v: would sleep over what is left", when, ok)
 	}
 	fired := 0
-	w.Advance(2*sec, func(*Node) { fired++ }, nil)
+	w.Advance(2*sec, func(ID) { fired++ }, nil)
 	if fired != 2 || w.Len() != 0 {
 		t.Errorf("fired %d of the 2 left", fired)
 	}

@@ -68,15 +68,16 @@ const (
 // movesAtOnce is how many nodes may move down a level before Advance asks whether to go on.
 const movesAtOnce = 64
 
-// Wheel holds the armed nodes of one owner. It is not safe for concurrent use.
+// Wheel holds the timers of one owner. It is not safe for concurrent use.
 type Wheel struct {
+	pages  []*[pageNodes]node
 	now    int64          // the latest time passed to Advance
 	tick   int64          // all timers of this tick and earlier have left the wheel, but for those in moving
 	armed  int            // nodes in all lists
 	past   int            // the list for nodes that are armed for a time already reached
 	moving int            // 1 + the list that an Advance has begun to empty; 0: none
 	used   [levels]uint64 // bit s of used[l]: slot s of level l is not empty
-	head   [lists]*Node   // the first node of each circular list, or nil
+	head   [lists]uint32  // 1 + the first node of each circular list, or none
 }
 
 // New returns an empty wheel that starts at now, in nanoseconds of a monotonic
@@ -88,29 +89,50 @@ func New(now int64) *Wheel {
 // Len returns how many nodes are armed.
 func (w *Wheel) Len() int { return w.armed }
 
-// Arm makes n fire at when, instead of any earlier time it was armed for. A
+// Arm makes timer id fire at when, instead of any earlier time it was armed for. A
 // time that the last Advance had already reached fires at the next Advance,
-// never in the running one, so a node that re-arms itself for the past cannot
-// keep Advance from returning. A node may be armed on one wheel only.
-func (w *Wheel) Arm(n *Node, when int64) {
+// never in the running one, so a timer that is armed for the past whenever it fires cannot
+// keep Advance from returning.
+func (w *Wheel) Arm(id ID, when int64) {
 	list := w.past
 	if when > w.now {
 		list = w.listOf(ceilTick(when))
 	}
+	if id/pageNodes >= ID(len(w.pages)) {
+		w.grow(id)
+	}
+	n := w.node(id)
 	n.when = when
 	if n.list == uint16(list)+1 {
 		return // A deadline pushed within its slot: the common re-arm.
 	}
 	if n.list != 0 {
-		w.unlink(n)
+		w.unlink(id, n)
 	}
-	w.link(n, list)
+	w.link(id, n, list)
 }
 
-// Stop disarms n. Stopping an unarmed node does nothing.
-func (w *Wheel) Stop(n *Node) {
-	if n.list != 0 {
-		w.unlink(n)
+// ArmBy is Arm unless the timer is armed for that time or an earlier one.
+func (w *Wheel) ArmBy(id ID, when int64) {
+	if due, armed := w.When(id); !armed || due > when {
+		w.Arm(id, when)
+	}
+}
+
+// When returns the time that timer id was last armed for, also after it has fired or was
+// stopped, and whether it is waiting to fire.
+func (w *Wheel) When(id ID) (when int64, armed bool) {
+	if id/pageNodes >= ID(len(w.pages)) {
+		return 0, false
+	}
+	n := w.node(id)
+	return n.when, n.list != 0
+}
+
+// Stop disarms a timer. Stopping an unarmed one does nothing.
+func (w *Wheel) Stop(id ID) {
+	if _, armed := w.When(id); armed {
+		w.unlink(id, w.node(id))
 	}
 }
 
@@ -128,9 +150,9 @@ func (w *Wheel) Stop(n *Node) {
 // panics, the remaining nodes fire at the next Advance.
 //
 // A time before the last one is treated as the last one.
-func (w *Wheel) Advance(now int64, fire func(*Node), more func() bool) (done bool) {
+func (w *Wheel) Advance(now int64, fire func(ID), more func() bool) (done bool) {
 	w.now = max(w.now, now)
-	if w.head[w.due()] == nil {
+	if w.head[w.due()] == none {
 		w.past = w.due()
 	}
 	for target := w.now >> tickShift; ; {
@@ -166,18 +188,20 @@ func (w *Wheel) due() int { return pastA + pastB - w.past }
 // belong, until the list is empty or more returns false, and reports which. Nodes are taken
 // from the list one by one, because fire may stop or re-arm any of those still in it. In a
 // slot they belong to a lower level: the list gets no node meanwhile.
-func (w *Wheel) empty(list int, fire func(*Node), more func() bool) (done bool) {
+func (w *Wheel) empty(list int, fire func(ID), more func() bool) (done bool) {
 	moved := 0
-	for n := w.head[list]; n != nil; n = w.head[list] {
-		w.unlink(n)
+	for w.head[list] != none {
+		id := w.head[list] - 1
+		n := w.node(id)
+		w.unlink(id, n)
 		if t := ceilTick(n.when); list < wheelSlots && t > w.tick {
-			w.link(n, w.listOf(t))
+			w.link(id, n, w.listOf(t))
 			if moved++; moved < movesAtOnce {
 				continue
 			}
 			moved = 0
 		} else {
-			fire(n)
+			fire(id)
 		}
 		if more != nil && !more() {
 			return false
@@ -195,7 +219,7 @@ func (w *Wheel) Next() (when int64, ok bool) {
 	if w.armed == 0 {
 		return 0, false
 	}
-	if w.head[pastA] != nil || w.head[pastB] != nil || w.moving != 0 {
+	if w.head[pastA] != none || w.head[pastB] != none || w.moving != 0 {
 		return w.now, true
 	}
 	_, tick := w.first()
@@ -209,18 +233,20 @@ func (w *Wheel) Next() (when int64, ok bool) {
 // first: a node may go back there. It is the one step without a bound: there are hardly
 // any timers of 104 days.
 func (w *Wheel) refile() {
-	n := w.head[overflow]
-	w.head[overflow] = nil
-	n.prev.next = nil
-	for n != nil {
+	id, last := w.head[overflow]-1, false
+	end := w.node(id).prev
+	w.head[overflow] = none
+	for !last {
+		n := w.node(id)
 		next := n.next
+		last = id == end
 		dst := w.due()
 		if t := ceilTick(n.when); t > w.tick {
 			dst = w.listOf(t)
 		}
 		w.armed-- // link counts it again
-		w.link(n, dst)
-		n = next
+		w.link(id, n, dst)
+		id = next
 	}
 }
 
@@ -235,7 +261,7 @@ func (w *Wheel) first() (list int, tick int64) {
 			return l*slots + s, (above | int64(s)) << shift
 		}
 	}
-	if w.head[overflow] != nil {
+	if w.head[overflow] != none {
 		return overflow, (w.tick>>wheelBits + 1) << wheelBits
 	}
 	return -1, 0

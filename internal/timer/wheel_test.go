@@ -2,6 +2,7 @@ package timer
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -20,15 +21,16 @@ func checkLists(t *testing.T, w *Wheel) {
 	t.Helper()
 	armed := 0
 	for i, h := range w.head {
-		if i < wheelSlots && (w.used[i/slots]>>(i%slots)&1 == 1) != (h != nil) {
+		if i < wheelSlots && (w.used[i/slots]>>(i%slots)&1 == 1) != (h != none) {
 			t.Fatalf("list %d: bitmap and list disagree", i)
 		}
-		if h == nil {
+		if h == none {
 			continue
 		}
-		for n := h; ; n = n.next {
+		for id := h - 1; ; {
 			armed++
-			if int(n.list)-1 != i || n.next.prev != n {
+			n := w.node(id)
+			if int(n.list)-1 != i || w.node(n.next).prev != id {
 				t.Fatalf("list %d is broken", i)
 			}
 			if i <= overflow && i != w.moving-1 {
@@ -36,7 +38,7 @@ func checkLists(t *testing.T, w *Wheel) {
 					t.Fatalf("when %d lies in list %d at tick %d", n.when, i, w.tick)
 				}
 			}
-			if n.next == h {
+			if id = n.next; id == h-1 {
 				break
 			}
 		}
@@ -46,15 +48,15 @@ func checkLists(t *testing.T, w *Wheel) {
 	}
 }
 
-// sleepUntilFired follows Next like a loop does and returns when n fired.
-func sleepUntilFired(t *testing.T, w *Wheel, n *Node) (at int64, wakes int) {
+// sleepUntilFired follows Next like a loop does and returns when id fired.
+func sleepUntilFired(t *testing.T, w *Wheel, id ID) (at int64, wakes int) {
 	t.Helper()
 	for fired := false; !fired; wakes++ {
 		var ok bool
 		if at, ok = w.Next(); !ok {
-			t.Fatal("Next finds nothing though a node is armed")
+			t.Fatal("Next finds nothing though a timer is armed")
 		}
-		w.Advance(at, func(m *Node) { fired = fired || m == n }, nil)
+		w.Advance(at, func(m ID) { fired = fired || m == id }, nil)
 		checkLists(t, w)
 		if wakes > 2*levels {
 			t.Fatal("too many wakes")
@@ -64,8 +66,8 @@ func sleepUntilFired(t *testing.T, w *Wheel, n *Node) (at int64, wakes int) {
 }
 
 func TestNodeIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(Node{}); size > 32 {
-		t.Errorf("Node has %d bytes", size)
+	if size := unsafe.Sizeof(node{}); size > 24 {
+		t.Errorf("a node has %d bytes", size)
 	}
 }
 
@@ -96,25 +98,25 @@ func TestFiresInTime(t *testing.T) {
 			{4000 * day, "far beyond the top"},
 		} {
 			w := New(start)
-			n := Node{Key: 7}
+			const n = 7
 			when := start + tt.after
-			w.Arm(&n, when)
-			if !n.Armed() || n.When() != when || w.Len() != 1 {
+			w.Arm(n, when)
+			if at, armed := w.When(n); !armed || at != when || w.Len() != 1 {
 				t.Fatalf("%s: not armed", tt.why)
 			}
 			var at int64
 			if tt.after < 100*day {
-				at, _ = sleepUntilFired(t, w, &n)
+				at, _ = sleepUntilFired(t, w, n)
 			} else {
 				// The overflow list wakes the owner at each turn of the top.
-				w.Advance(when-1, func(*Node) { t.Errorf("%s: fired early", tt.why) }, nil)
-				at, _ = sleepUntilFired(t, w, &n)
+				w.Advance(when-1, func(ID) { t.Errorf("%s: fired early", tt.why) }, nil)
+				at, _ = sleepUntilFired(t, w, n)
 			}
 			if at < when || at >= when+Tick {
 				t.Errorf("from %d, %s: armed for %d, fired at %d", start, tt.why, when, at)
 			}
-			if n.Armed() || w.Len() != 0 || n.Key != 7 {
-				t.Errorf("%s: still armed, or Key was touched", tt.why)
+			if _, armed := w.When(n); armed || w.Len() != 0 {
+				t.Errorf("%s: still armed", tt.why)
 			}
 			if _, ok := w.Next(); ok {
 				t.Errorf("%s: Next is not empty", tt.why)
@@ -126,13 +128,12 @@ func TestFiresInTime(t *testing.T) {
 func TestNeverEarly(t *testing.T) {
 	for _, after := range []int64{1, Tick - 1, Tick, 75 * sec, 300 * day} {
 		w := New(99)
-		var n Node
-		w.Arm(&n, 99+after)
+		w.Arm(0, 99+after)
 		for _, now := range []int64{99, 99 + after/2, 99 + after - 1} {
-			w.Advance(now, func(*Node) { t.Errorf("armed for +%d, fired at %d", after, now-99) }, nil)
+			w.Advance(now, func(ID) { t.Errorf("armed for +%d, fired at %d", after, now-99) }, nil)
 		}
 		fired := false
-		w.Advance(99+after+Tick, func(*Node) { fired = true }, nil)
+		w.Advance(99+after+Tick, func(ID) { fired = true }, nil)
 		if !fired {
 			t.Errorf("armed for +%d, not fired a tick later", after)
 		}
@@ -141,13 +142,14 @@ func TestNeverEarly(t *testing.T) {
 
 func TestEndOfTime(t *testing.T) {
 	w := New(0)
-	var never, n Node
-	w.Arm(&never, math.MaxInt64)
-	w.Arm(&n, sec)
+	const never, n = 300, 2
+	w.Arm(never, math.MaxInt64)
+	w.Arm(n, sec)
 	fired := 0
-	w.Advance(math.MaxInt64-1, func(*Node) { fired++ }, nil)
+	w.Advance(math.MaxInt64-1, func(ID) { fired++ }, nil)
 	checkLists(t, w)
-	if fired != 1 || n.Armed() || !never.Armed() {
+	_, armed := w.When(n)
+	if _, left := w.When(never); fired != 1 || armed || !left {
 		t.Errorf("fired %d", fired)
 	}
 	if when, ok := w.Next(); !ok || when != math.MaxInt64 {
@@ -158,13 +160,12 @@ func TestEndOfTime(t *testing.T) {
 func TestPast(t *testing.T) {
 	w := New(10 * sec)
 	for _, when := range []int64{math.MinInt64, 0, 10*sec - 1, 10 * sec} {
-		var n Node
-		w.Arm(&n, when)
+		w.Arm(3, when)
 		if next, ok := w.Next(); !ok || next > 10*sec {
 			t.Errorf("Next = %d, %v", next, ok)
 		}
 		fired := 0
-		w.Advance(10*sec, func(*Node) { fired++ }, nil)
+		w.Advance(10*sec, func(ID) { fired++ }, nil)
 		if fired != 1 {
 			t.Errorf("armed for %d, fired %d times", when, fired)
 		}
@@ -173,18 +174,18 @@ func TestPast(t *testing.T) {
 
 func TestClockBackwards(t *testing.T) {
 	w := New(100 * sec)
-	var a, b Node
-	w.Arm(&a, 110*sec)
-	w.Advance(50*sec, func(*Node) { t.Error("fired in the past") }, nil)
-	w.Arm(&b, 60*sec) // before the time known: due
+	const a, b = 0, 1
+	w.Arm(a, 110*sec)
+	w.Advance(50*sec, func(ID) { t.Error("fired in the past") }, nil)
+	w.Arm(b, 60*sec) // before the time known: due
 	fired := 0
-	w.Advance(40*sec, func(n *Node) {
-		if n != &b {
+	w.Advance(40*sec, func(id ID) {
+		if id != b {
 			t.Error("wrong node")
 		}
 		fired++
 	}, nil)
-	w.Advance(110*sec+Tick, func(*Node) { fired++ }, nil)
+	w.Advance(110*sec+Tick, func(ID) { fired++ }, nil)
 	if fired != 2 {
 		t.Errorf("fired %d, want 2", fired)
 	}
@@ -192,36 +193,36 @@ func TestClockBackwards(t *testing.T) {
 
 func TestStopAndRearm(t *testing.T) {
 	w := New(0)
-	var a, b, c Node
-	w.Stop(&a) // unarmed: nothing
-	w.Arm(&a, sec)
-	w.Arm(&b, sec)
-	w.Arm(&c, sec)
-	w.Stop(&b)
-	w.Stop(&b)
-	w.Arm(&c, 3*sec)
-	w.Arm(&c, 2*sec) // the last one counts
+	const a, b, c = 0, 1, 2
+	w.Stop(a) // unarmed: nothing
+	w.Arm(a, sec)
+	w.Arm(b, sec)
+	w.Arm(c, sec)
+	w.Stop(b)
+	w.Stop(b)
+	w.Arm(c, 3*sec)
+	w.Arm(c, 2*sec) // the last one counts
 	checkLists(t, w)
-	var got []*Node
-	w.Advance(2*sec+Tick, func(n *Node) { got = append(got, n) }, nil)
-	if len(got) != 2 || got[0] != &a || got[1] != &c || w.Len() != 0 {
+	var got []ID
+	w.Advance(2*sec+Tick, func(id ID) { got = append(got, id) }, nil)
+	if !slices.Equal(got, []ID{a, c}) || w.Len() != 0 {
 		t.Errorf("fired %v", got)
 	}
 }
 
 func TestOrder(t *testing.T) {
 	w := New(0)
-	nodes := make([]Node, 5000)
-	for i := range nodes {
+	for i := range ID(5000) {
 		// A walk that is not in order; 7919 is prime to 5000.
-		w.Arm(&nodes[i], int64(i*7919%5000+1)*Tick)
+		w.Arm(i, int64(i*7919%5000+1)*Tick)
 	}
 	last := int64(-1)
-	w.Advance(hour, func(n *Node) {
-		if n.When() < last {
-			t.Fatalf("%d after %d", n.When(), last)
+	w.Advance(hour, func(id ID) {
+		when, _ := w.When(id)
+		if when < last {
+			t.Fatalf("%d after %d", when, last)
 		}
-		last = n.When()
+		last = when
 	}, nil)
 	if w.Len() != 0 {
 		t.Errorf("%d left", w.Len())
@@ -233,19 +234,19 @@ func TestOrder(t *testing.T) {
 func TestParts(t *testing.T) {
 	const n, most = 50_000, 4
 	w := New(0)
-	nodes := make([]Node, n)
-	for i := range nodes {
-		w.Arm(&nodes[i], 75*sec+int64(i)%100*Tick)
+	for i := range ID(n) {
+		w.Arm(i, 75*sec+int64(i)%100*Tick)
 	}
 	fired, last, calls := 0, int64(0), 0
 	for now := int64(0); w.Len() > 0; now += Tick {
 		for done := false; !done; calls++ {
 			asked, before := 0, fired
-			done = w.Advance(now, func(n *Node) {
-				if fired++; n.When() < last || n.When() > now {
-					t.Fatalf("armed for %d, fired at %d after %d", n.When(), now, last)
+			done = w.Advance(now, func(id ID) {
+				when, _ := w.When(id)
+				if fired++; when < last || when > now {
+					t.Fatalf("armed for %d, fired at %d after %d", when, now, last)
 				}
-				last = n.When()
+				last = when
 			}, func() bool { asked++; return asked < most })
 			if asked > most || fired-before > most {
 				t.Fatalf("%d fired, and more was called %d times", fired-before, asked)
@@ -259,4 +260,25 @@ func TestParts(t *testing.T) {
 	if least := n/most + n/movesAtOnce/most; calls < least {
 		t.Errorf("%d calls of Advance, want at least %d", calls, least)
 	}
+}
+
+func TestArmBy(t *testing.T) {
+	w := New(0)
+	const id = 1000 // in a page of its own
+	for _, step := range []struct{ by, want int64 }{{9 * sec, 9 * sec}, {12 * sec, 9 * sec}, {4 * sec, 4 * sec}} {
+		w.ArmBy(id, step.by)
+		if when, armed := w.When(id); !armed || when != step.want || w.Len() != 1 {
+			t.Errorf("armed by %d: %d, %v", step.by, when, armed)
+		}
+	}
+	w.Stop(id)
+	w.ArmBy(id, 20*sec) // what it was stopped at does not count
+	if when, armed := w.When(id); !armed || when != 20*sec {
+		t.Errorf("after Stop: %d, %v", when, armed)
+	}
+	checkLists(t, w)
+	if when, armed := w.When(id + pageNodes); armed || when != 0 {
+		t.Errorf("a timer never armed: %d, %v", when, armed)
+	}
+	w.Stop(id + pageNodes)
 }

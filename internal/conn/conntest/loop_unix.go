@@ -30,7 +30,8 @@ func OnLoop(pair servertest.Pair) Opener {
 			if o.Deadline != 0 {
 				deadline = l.Now() + o.Deadline
 			}
-			err := c.Open(l, fd, "peer", nc.RemoteAddr(), s, shared, deadline)
+			local := nc.RemoteAddr()
+			err := c.Open(l, fd, "peer", &local, s, shared, deadline)
 			if err == nil && o.Layer != nil {
 				err = c.SetLayer(o.Layer)
 			}
