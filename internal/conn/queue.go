@@ -22,19 +22,10 @@ type queue struct {
 	outq   int32
 }
 
-// newQueue adds a queue to the connection, with room for a few responses that are corked or
-// have to wait, so that these cost an allocation. Only the owner may call it.
+// newQueue adds a queue to the connection. Only the owner may call it.
 func (c *Conn) newQueue() *queue {
-	r := new(struct {
-		queue
-		first [1]outbox.Segment
-	})
-	return c.setQueue(&r.queue, &r.first)
-}
-
-func (c *Conn) setQueue(q *queue, first *[1]outbox.Segment) *queue {
-	q.giveUp = poll.Never
-	q.Init((*carrier)(c), first)
+	q := &queue{giveUp: poll.Never}
+	q.Init((*carrier)(c))
 	c.queue.Store(q)
 	return q
 }

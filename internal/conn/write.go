@@ -204,8 +204,7 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 func (c *Conn) Share() {
 	q := c.queue.Load()
 	if q == nil {
-		// It stays with an idle connection, and usually is empty.
-		q = c.setQueue(new(queue), nil)
+		q = c.newQueue()
 	}
 	q.Share()
 }

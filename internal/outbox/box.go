@@ -14,11 +14,9 @@ import (
 // caller's bytes. The lock is held during calls of a Sink that does not wait, and never
 // while Holders or Followers are called.
 type Box struct {
-	sink     Sink // immutable
-	mu       sync.Mutex
-	segments []Segment
-	size     int64 // bytes in segments
-	held     int   // those of them in memory
+	sink Sink // immutable
+	mu   sync.Mutex
+	*queued
 	owed     int32 // HasRoom reports true when held is less; 0: it need not
 	blocking bool  // the Sink waits: only Carry calls it; immutable
 	shared   bool  // see Share; immutable once others use it
@@ -37,36 +35,17 @@ type Box struct {
 	busy atomic.Bool
 	// missed: PullBeside has found mu locked by a goroutine that may have found the Sink
 	// full before the event.
-	missed   atomic.Bool
-	err      error     // of the carrier
-	done     []notice  // to be told by unlock
-	freed    []Holder  // to be released by unlock
-	marks    []mark    // Followers, in order
-	sent     int64     // of what was queued, in all
-	lost     int64     // of what was queued, when the carrier failed, or else
-	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
-	carrying chan bool // closed when Carry has nothing left; nil while it is not called
-
-	// first is room for segments, so that a few that are corked or have to wait cost no
-	// allocation. Nil where a Box stays with an idle connection and usually is empty.
-	first *[1]Segment
+	missed atomic.Bool
 }
 
-// Init prepares b, with room for a first segment if first is not nil.
-func (b *Box) Init(sink Sink, first *[1]Segment) {
-	b.sink, b.first = sink, first
-	b.reset()
-}
+// Init prepares b.
+func (b *Box) Init(sink Sink) { b.sink, b.queued = sink, &nothing }
 
 // InitCarried prepares b for a Sink that waits. Wake says that Carry is to be called until
 // it reports false, by one goroutine.
-func (b *Box) InitCarried(sink Sink) { b.sink, b.blocking = sink, true }
-
-// reset is for an empty Box.
-func (b *Box) reset() {
-	if b.segments = nil; b.first != nil {
-		b.segments = b.first[:0]
-	}
+func (b *Box) InitCarried(sink Sink) {
+	b.Init(sink)
+	b.blocking = true
 }
 
 // unlock unlocks mu, and then does what must not be done under it.
@@ -77,6 +56,7 @@ func (b *Box) unlock() {
 	if len(b.freed) > 0 || len(b.done) > 0 && !b.telling {
 		b.settle()
 	}
+	b.recycle()
 	b.mu.Unlock()
 	if b.missed.Load() && b.missed.Swap(false) {
 		b.sink.Wake()
@@ -95,6 +75,7 @@ func (b *Box) Shared() bool { return b.shared }
 
 // add queues s; wait means that it will not be sent immediately. mu is held.
 func (b *Box) add(s *Segment, wait bool) {
+	b.own()
 	b.size += s.Size()
 	i := len(b.segments) - 1
 	if i >= 0 && b.joinsLast(i) {
@@ -140,8 +121,9 @@ func (b *Box) stall(err error) {
 
 // unblock is called when b has become empty. mu is held.
 func (b *Box) unblock() {
-	b.reset()
-	b.deadline, b.kept = 0, false
+	if b.kept = false; b.queued != &nothing {
+		b.segments, b.deadline = b.first[:0], 0
+	}
 	if b.blocked.Load() {
 		b.blocked.Store(false)
 	}
@@ -198,11 +180,13 @@ func (b *Box) clear() {
 		b.dropped = true
 		return
 	}
-	b.endMarks()
-	for i := range b.segments {
-		b.free(b.segments[i].Free())
+	if b.stalled = false; b.queued != &nothing {
+		b.endMarks()
+		for i := range b.segments {
+			b.free(b.segments[i].Free())
+		}
+		b.size, b.held = 0, 0
 	}
-	b.size, b.held, b.stalled = 0, 0, false
 	b.unblock()
 }
 
@@ -250,7 +234,7 @@ func (b *Box) putRest(p, q []byte, n int, err error) error {
 	case err == nil:
 		return nil
 	case !Later(err):
-		b.err = err
+		b.own().err = err
 		b.lost += s.Size()
 		return err
 	}
@@ -341,7 +325,7 @@ func (b *Box) Fail(err error) {
 	b.mu.Lock()
 	defer b.unlock()
 	if b.err == nil {
-		b.err = err
+		b.own().err = err
 	}
 	b.clear()
 }

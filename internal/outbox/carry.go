@@ -99,7 +99,7 @@ func (b *Box) SendCarried(w *Write) error {
 		err = net.ErrClosed
 	}
 	if err != nil {
-		b.lost += s.Size()
+		b.own().lost += s.Size()
 		b.free(s.Free())
 		return err
 	}

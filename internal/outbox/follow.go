@@ -23,6 +23,9 @@ type notice struct {
 // notifies, so that Followers are notified in order; Holders wait for none of them.
 func (b *Box) settle() {
 	for {
+		if len(b.freed) == 0 && (b.telling || len(b.done) == 0) {
+			return
+		}
 		var two [2]Holder
 		freed := append(two[:0], b.freed...)
 		clear(b.freed)
@@ -33,9 +36,6 @@ func (b *Box) settle() {
 			all = append(all, b.done...)
 			clear(b.done)
 			b.done = b.done[:0]
-		}
-		if len(freed)+len(all) == 0 {
-			return
 		}
 		b.telling = b.telling || len(all) > 0
 		b.mu.Unlock()
@@ -58,7 +58,8 @@ func (b *Box) tell(all []notice) {
 	defer func() {
 		if i < len(all) {
 			b.mu.Lock()
-			b.done = slices.Insert(b.done, 0, all[i+1:]...)
+			q := b.own()
+			q.done = slices.Insert(q.done, 0, all[i+1:]...)
 			b.telling = false
 			b.unlock()
 		}
@@ -71,7 +72,8 @@ func (b *Box) tell(all []notice) {
 // free leaves h to unlock. mu is held.
 func (b *Box) free(h Holder) {
 	if h != nil {
-		b.freed = append(b.freed, h)
+		q := b.own()
+		q.freed = append(q.freed, h)
 	}
 }
 
@@ -102,7 +104,7 @@ func (b *Box) Lose(n int64) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	b.lost += n
+	b.own().lost += n
 }
 
 // Unsent returns how many bytes wait, and how many were lost, in all, and will never be
@@ -128,7 +130,8 @@ func (b *Box) Follow(f Follower) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	b.marks = append(b.marks, mark{f: f, at: b.sent + b.size, lost: b.lost})
+	q := b.own()
+	q.marks = append(q.marks, mark{f: f, at: q.sent + q.size, lost: q.lost})
 	b.marked = true
 	if len(b.segments) == 0 { // or the Sink may have kept some of what was sent
 		b.pass()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -248,15 +249,20 @@ func (m *model) end() {
 	if waiting, lost := m.b.Unsent(); waiting != 0 || m.s.err == nil && int(lost) != m.waiting() {
 		m.t.Fatalf("%d wait, %d are lost, want %d", waiting, lost, m.waiting())
 	}
+	if m.b.queued != &nothing && m.b.err == nil && m.b.lost == 0 {
+		m.t.Fatalf("an empty Box keeps %+v", *m.b.queued)
+	}
+	if !reflect.DeepEqual(nothing, queued{}) {
+		m.t.Fatalf("what Boxes share has changed: %+v", nothing)
+	}
 }
 
 // TestModel: any sequence of calls on either kind of Box.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*model){
-		"pulled": func(m *model) { m.b.Init(&m.s, new([1]Segment)) },
-		"shared": func(m *model) { m.b.Init(&m.s, nil) },
-		"layer":  func(m *model) { m.b.Init(&m.s, nil); m.s.keeps = true },
+		"pulled": func(m *model) { m.b.Init(&m.s) },
+		"layer":  func(m *model) { m.b.Init(&m.s); m.s.keeps = true },
 		"carried": func(m *model) {
 			m.b.InitCarried(&m.s)
 			m.carried = true

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -84,7 +85,7 @@ func TestMissed(t *testing.T) {
 	t.Parallel()
 	s := &locked{full: full{wakes: make(chan bool, 10)}}
 	var b Box
-	b.Init(s, nil)
+	b.Init(s)
 	b.Share()
 	b.Offer([]byte("a"), nil, -1)
 	<-s.wakes // since it has to wait
@@ -148,7 +149,7 @@ func TestFollowerExits(t *testing.T) {
 			b.InitCarried(s)
 		} else {
 			s.open = false
-			b.Init(s, nil)
+			b.Init(s)
 			b.Share()
 		}
 		told, h := make(once, 3), holds{make(chan bool)}
@@ -216,7 +217,7 @@ func TestHoldersDoNotWait(t *testing.T) {
 	t.Parallel()
 	s := &full{wakes: make(chan bool, 10)}
 	var b Box
-	b.Init(s, nil)
+	b.Init(s)
 	b.Share()
 	b.Offer([]byte("a"), nil, -1)
 	f, h := slow{make(chan bool), make(chan bool)}, holds{make(chan bool)}
@@ -295,7 +296,7 @@ func TestFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else {
-				b.Init(s, nil)
+				b.Init(s)
 				seg := Of(w)
 				_, err := b.Send(&seg, 0, false, nil, false)
 				for ; err == nil && b.Waits(); err = b.Pull(false) {
@@ -339,7 +340,7 @@ func TestJoins(t *testing.T) {
 		if s := (&full{wakes: make(chan bool, 1)}); carried {
 			b.InitCarried(s)
 		} else {
-			b.Init(s, nil)
+			b.Init(s)
 		}
 		for range 10_000 {
 			b.Offer([]byte("a"), []byte("b"), -1)
@@ -359,7 +360,7 @@ func TestFollowersJoin(t *testing.T) {
 		if s := (&full{wakes: make(chan bool, 1)}); carried {
 			b.InitCarried(s)
 		} else {
-			b.Init(s, nil)
+			b.Init(s)
 		}
 		told := make(once, 10_000)
 		for range 10_000 {
@@ -385,7 +386,7 @@ func (keeps) Push(p, q []byte, _ bool) (int, error) { return len(p) + len(q), Er
 func TestNudges(t *testing.T) {
 	t.Parallel()
 	var b Box
-	b.Init(keeps{&full{wakes: make(chan bool, 1)}}, nil)
+	b.Init(keeps{&full{wakes: make(chan bool, 1)}})
 	b.Share()
 	b.Offer([]byte("a"), nil, -1)
 	for range 1000 {
@@ -405,7 +406,7 @@ func TestKept(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		var b Box
 		s := &keepsOnce{}
-		b.Init(s, nil)
+		b.Init(s)
 		b.Offer([]byte("abc"), nil, -1)
 		if waiting, lost := b.Unsent(); waiting == 0 || lost != 0 {
 			t.Errorf("%d bytes wait and %d are lost", waiting, lost)
@@ -457,7 +458,7 @@ func TestStress(t *testing.T) {
 		if s.b = &b; carried {
 			b.InitCarried(s)
 		} else {
-			b.Init(s, nil)
+			b.Init(s)
 		}
 		b.Share()
 		s.carried = carried
@@ -568,7 +569,7 @@ func (s *piped) Wake() {
 func TestAllocations(t *testing.T) {
 	s := &null{}
 	var b Box
-	b.Init(s, nil)
+	b.Init(s)
 	b.Share()
 	p, q := []byte("head"), make([]byte, 1000)
 	for _, tt := range []struct {
@@ -612,7 +613,7 @@ func (s *null) Push(p, q []byte, _ bool) (int, error) {
 
 func BenchmarkOffer(b *testing.B) {
 	var box Box
-	box.Init(new(null), nil)
+	box.Init(new(null))
 	box.Share()
 	p, q := []byte("head"), make([]byte, 100)
 	b.ReportAllocs()
@@ -636,5 +637,13 @@ func TestClock(t *testing.T) {
 	never.End()
 	if never.timer != nil {
 		t.Error("a timer of a clock that does not run")
+	}
+}
+
+// An idle connection that others send on keeps a Box.
+func TestBoxSize(t *testing.T) {
+	t.Parallel()
+	if n := unsafe.Sizeof(Box{}); n > 64 {
+		t.Errorf("%d bytes", n)
 	}
 }

@@ -42,7 +42,6 @@ type fakeLink struct {
 	room  int64 // what is left of that
 	begun bool
 	out   outbox.Box
-	first [1]outbox.Segment
 	owner conn.Holder // of the last answer
 	off   bool        // it is not on a loop after all
 	tally tally.Shard
@@ -59,7 +58,7 @@ func (l *fakeLink) Send(w *conn.Write) error {
 	}
 	if !l.begun {
 		l.begun = true
-		l.out.Init(l, &l.first)
+		l.out.Init(l)
 	}
 	l.room = l.most
 	l.owner = w.Holder

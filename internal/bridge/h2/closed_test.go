@@ -112,7 +112,7 @@ func (l *quietLink) Push(p, q []byte, _ bool) (int, error) {
 func (l *quietLink) Wake() {}
 
 func (l *quietLink) Out() *outbox.Box {
-	l.once.Do(func() { l.out.Init(l, nil) })
+	l.once.Do(func() { l.out.Init(l) })
 	return &l.out
 }
 

@@ -24,7 +24,7 @@ type roomLink struct {
 
 func (l *roomLink) OnLoop() bool { return false }
 func (l *roomLink) Out() *outbox.Box {
-	l.once.Do(func() { l.out.Init(l, nil) })
+	l.once.Do(func() { l.out.Init(l) })
 	return &l.out
 }
 

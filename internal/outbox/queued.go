@@ -1,0 +1,59 @@
+package outbox
+
+import "sync"
+
+// queued is what a Box needs only while something waits, or has failed: most of a million
+// idle connections have none. Guarded by Box.mu.
+type queued struct {
+	segments []Segment
+	size     int64     // bytes in segments
+	held     int       // those of them in memory
+	err      error     // of the carrier
+	done     []notice  // to be told by unlock
+	freed    []Holder  // to be released by unlock
+	marks    []mark    // Followers, in order
+	sent     int64     // of what was queued
+	lost     int64     // of what was queued, when the carrier failed, or else; in all
+	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
+	carrying chan bool // closed when Carry has nothing left; nil while it is not called
+
+	first [1]Segment // room for segments
+}
+
+// nothing is what all Boxes have in which nothing waits. It is never changed: own comes first.
+var nothing queued
+
+var queues = sync.Pool{New: func() any {
+	q := new(queued)
+	q.segments = q.first[:0]
+	return q
+}}
+
+// own returns what b has queued, which may then be changed. mu is held.
+func (b *Box) own() *queued {
+	if b.queued == &nothing {
+		b.queued = queues.Get().(*queued)
+	}
+	return b.queued
+}
+
+// recycle gives back what own has got, if nothing is queued. mu is held.
+func (b *Box) recycle() {
+	q := b.queued
+	if q == &nothing || len(q.segments)+len(q.marks)+len(q.done)+len(q.freed) > 0 ||
+		q.err != nil || q.lost != 0 || q.deadline != 0 || q.carrying != nil {
+		return
+	}
+	*q = queued{done: few(q.done), freed: few(q.freed)}
+	q.segments = q.first[:0]
+	b.queued = &nothing
+	queues.Put(q)
+}
+
+// few returns the room of an empty list, unless there once was much in it.
+func few[E any](list []E) []E {
+	if cap(list) > 8 {
+		return nil
+	}
+	return list
+}
