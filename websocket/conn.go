@@ -72,34 +72,48 @@ type Conn struct {
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.
 	choked, closed atomic.Bool
+	index          int32 // in h.conns; guarded by h.mu
 
-	pong  *[]byte        // the payload of the last Ping that could not be answered at once
-	why   *wsframe.Error // for OnClose; nil while it is not known
+	rare  *rare // usually nil
 	value any
 	rooms []*Room // that it is in
-	index int32   // in h.conns; guarded by h.mu
 
 	// The session's; used by the Link's owner.
-	reader  wsframe.Reader
-	msg     *buf.Buf // what has arrived of a message that was not complete at once
-	used    int32    // how many Buffered bytes belong to the message that is delivered
-	at      int32    // where it begins there, if not in msg
-	heard   int64    // when something was received, of Link.Now
-	pinged  int64    // when the last Ping was sent, or when the wait for a Close frame ends
-	typ     Type
-	begun   bool
-	closing bool         // the client's answer to a Close frame is awaited
-	alone   bool         // Options.Serve runs: messages are for Read
-	ready   bool         // Read has a message
-	packed  bool         // the message is still compressed
-	pending bool         // it waits for Data on a goroutine
-	surplus int32        // bytes received since closing
-	weight  uint8        // how many frames what was inflated in this turn of the loop counts as
-	spread  timer.Spread // of Pings
+	reader wsframe.Reader
+	msg    *buf.Buf // what has arrived of a message that was not complete at once
+	used   int32    // how many Buffered bytes belong to the message that is delivered
+	at     int32    // where it begins there, if not in msg
+	heard  int64    // when something was received, of Link.Now
+	pinged int64    // when the last Ping was sent, or when the wait for a Close frame ends
+	typ    Type
+	// subprotocol is the index in h.subprotocols, from 1; immutable.
+	subprotocol uint8
+	begun       bool
+	closing     bool         // the client's answer to a Close frame is awaited
+	alone       bool         // Options.Serve runs: messages are for Read
+	ready       bool         // Read has a message
+	packed      bool         // the message is still compressed
+	pending     bool         // it waits for Data on a goroutine
+	surplus     int32        // bytes received since closing
+	weight      uint8        // how many frames what was inflated in this turn of the loop counts as
+	spread      timer.Spread // of Pings
 
 	beside *beside // immutable; nil unless the connection is a stream of one with others
+}
 
-	subprotocol uint8 // immutable: the index in h.subprotocols, from 1
+// rare is what few connections have before they end. Guarded by Conn.mu.
+type rare struct {
+	owes bool // a Pong, with this payload: the answer to the last Ping could not be sent at once
+	pong []byte
+	why  *wsframe.Error // for OnClose; nil while it is not known
+}
+
+// seldom returns c.rare, not nil. mu is held.
+func (c *Conn) seldom() *rare {
+	if c.rare == nil {
+		c.rare = new(rare)
+	}
+	return c.rare
 }
 
 // deflate is the state of permessage-deflate.
@@ -213,8 +227,8 @@ func (c *Conn) tooSlow() {
 
 // because records why the connection ends, unless that is known. mu is held.
 func (c *Conn) because(code wsframe.Code, reason string) {
-	if c.why == nil {
-		c.why = &wsframe.Error{Code: code, Reason: reason}
+	if r := c.seldom(); r.why == nil {
+		r.why = &wsframe.Error{Code: code, Reason: reason}
 	}
 }
 

@@ -30,7 +30,7 @@ func (l *fakeLink) Buffered() []byte        { return l.in }
 func (l *fakeLink) Discard(n int)           { l.in = l.in[n:] }
 func (l *fakeLink) Follow(f func())         { f() }
 func (l *fakeLink) OnLoop() bool            { return !l.off }
-func (l *fakeLink) Quick(*string) bool      { return l.random.IntN(2) == 0 }
+func (l *fakeLink) Quick() bool             { return l.random.IntN(2) == 0 }
 func (l *fakeLink) Run() bool               { l.s.Run(); return true }
 func (l *fakeLink) Post(f func() link.Next) { l.posted = append(l.posted, f) }
 func (l *fakeLink) SetDeadline(int64)       {}

@@ -254,7 +254,7 @@ func (l *netLink) linger() {
 func (l *netLink) Buffered() []byte     { return l.in.Bytes() }
 func (l *netLink) Discard(n int)        { l.in = l.in.Consume(n) }
 func (l *netLink) OnLoop() bool         { return false }
-func (l *netLink) Quick(*string) bool   { return true }
+func (l *netLink) Quick() bool          { return true }
 func (l *netLink) SetDeadline(ns int64) { l.deadline = ns }
 func (l *netLink) Now() int64           { return int64(time.Since(l.start)) + 1 } // 0 is no time
 func (l *netLink) LocalAddr() net.Addr  { return l.nc.LocalAddr() }

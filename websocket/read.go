@@ -70,7 +70,7 @@ func (s *session) finish() {
 func (s *session) closeError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &CloseError{Code(s.why.Code), s.why.Reason}
+	return &CloseError{Code(s.rare.why.Code), s.rare.why.Reason}
 }
 
 // serveAlone calls Options.Serve, and then drives the connection to its end.

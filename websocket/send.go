@@ -155,12 +155,10 @@ func (c *Conn) sendPong(payload []byte) {
 		return
 	}
 	if err := c.frame(wsframe.Pong, false, payload, maxPongs); err == ErrSlow { // more than half of it waits
-		if c.pong == nil {
-			c.pong = new([]byte)
-		}
-		*c.pong = append((*c.pong)[:0], payload...) // which may be itself: see Writable
-	} else {
-		c.pong = nil
+		r := c.seldom()
+		r.owes, r.pong = true, append(r.pong[:0], payload...) // which may be itself: see Writable
+	} else if c.rare != nil {
+		c.rare.owes, c.rare.pong = false, nil
 	}
 }
 

@@ -181,7 +181,7 @@ func (s *session) piece(p wsframe.Piece, k int) link.Next {
 			return s.drop()
 		}
 	}
-	if onLoop && !s.link.Quick(&s.h.kind) {
+	if onLoop && !s.link.Quick() {
 		return s.elsewhere()
 	}
 	return s.deliver()
@@ -235,6 +235,9 @@ func (s *session) deliver() link.Next {
 	}
 	return link.More
 }
+
+// Kind implements takeover.Session.
+func (s *session) Kind() string { return s.h.kind }
 
 // Run implements takeover.Session.
 func (s *session) Run() {
@@ -290,8 +293,8 @@ func (s *session) Writable() link.Next {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.much = false
-	if s.choked.Store(false); s.pong != nil {
-		s.conn().sendPong(*s.pong)
+	if s.choked.Store(false); s.rare != nil && s.rare.owes {
+		s.conn().sendPong(s.rare.pong)
 	}
 	return link.More
 }
@@ -384,7 +387,7 @@ func (s *session) Closed(hijacked bool) {
 	s.ended = true
 	s.out = s.out.Drop()
 	s.conn().because(wsframe.CodeAbnormal, "")
-	why, rooms := s.why, s.rooms
+	why, rooms := s.rare.why, s.rooms
 	s.rooms = nil
 	s.mu.Unlock()
 	s.release()

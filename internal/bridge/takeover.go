@@ -33,9 +33,10 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 	return w.passOn(status, true, func(c *Client) *Ending {
 		t := &taken{c: c}
 		if w.x.Shared {
-			t.stream = w.x.stream()
-			t.stream.Share()
-			t.Link = t.stream
+			st := w.x.stream()
+			st.Share()
+			t.Link = st
+			t.facts.Store(oneOfMany)
 		} else {
 			c.Link.Share()
 			t.Link = c.Link
@@ -126,28 +127,33 @@ func (x *Exchange) Taken() conn.Session {
 type taken struct {
 	Ending
 	takeover.Session
-	link.Link
-	stream Stream // the same; nil if it is a connection
-	c      *Client
-	kind   *string // of the user code, from the first Quick on
-	// quickIn is the Epoch in which the code was found to be quick; 0 for none.
-	quickIn uint64
+	link.Link // a Stream if it is one of many
+	c         *Client
 	// began is when the current run of user code began, and then how long it took, or is
 	// negative after a panic. Used by the owner; 0 if the run is not timed.
 	began int64
 	// facts are those below: Late may be called at any time.
 	facts atomic.Uint32
-	// runs counts those of a stream, which are under a lease already, so that the loop's
-	// Sampler is not theirs to use.
-	runs uint16
+	// quickIn is the Epoch in which the code was found to be quick; 0 for none.
+	quickIn uint32
 }
 
 // Bits of taken.facts.
 const (
-	kindKnown uint32 = 1 << iota
-	kindQuick        // the user code is likely to be
-	ranLate          // it was not
+	oneOfMany   uint32 = 1 << iota // it is a stream; immutable
+	placed                         // Quick was called
+	likelyQuick                    // the user code is likely to be
+	ranLate                        // it was not
+	aRun                           // the runs of a stream are counted from this bit on: see selected
 )
+
+// stream returns the Stream that was taken over; nil if it is a connection.
+func (t *taken) stream() Stream {
+	if t.facts.Load()&oneOfMany == 0 {
+		return nil
+	}
+	return t.Link.(Stream)
+}
 
 var (
 	_ takeover.Link = (*taken)(nil)
@@ -160,7 +166,7 @@ func (t *taken) Speaks() string { return "WebSocket" }
 // count counts t, which begins or has ended.
 func (t *taken) count(begun bool) {
 	t.c.Count(tally.WebSocketsBegun, begun)
-	if t.stream == nil {
+	if t.stream() == nil {
 		t.c.Count(tally.TakenBegun, begun)
 	}
 }
@@ -183,8 +189,8 @@ func (t *taken) Closed(hijacked bool) {
 }
 
 func (t *taken) tail() Tail {
-	if t.stream != nil {
-		return t.stream
+	if st := t.stream(); st != nil {
+		return st
 	}
 	return t.c.Link.Out()
 }
@@ -200,9 +206,9 @@ func (t *taken) Drain(since int64) conn.Next {
 
 // Late implements conn.Session.
 func (t *taken) Late(held time.Duration) {
-	if held > place.Quick && t.facts.Load()&kindQuick != 0 {
+	if held > place.Quick && t.facts.Load()&likelyQuick != 0 {
 		t.facts.Or(ranLate)
-		t.c.Routes.Overstayed(methodOfRuns, *t.kind, held)
+		t.c.Routes.Overstayed(methodOfRuns, t.Kind(), held)
 	}
 	go func() { // the loop's lock is held
 		sched.Point(t.c.Link.Peer().RemoteAddr, 0)
@@ -220,8 +226,8 @@ func (t *taken) RemoteAddr() net.Addr { return t.c.RemoteAddr() }
 
 // Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	if t.stream != nil {
-		much, err = t.stream.Offer(a, b, limit)
+	if st := t.stream(); st != nil {
+		much, err = st.Offer(a, b, limit)
 	} else {
 		much, err = t.c.Link.Out().Offer(a, b, limit)
 	}
@@ -235,22 +241,19 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 func (t *taken) Follow(f func()) { t.tail().Follow(conn.FollowerFunc(f)) }
 
 // Quick implements takeover.Link.
-func (t *taken) Quick(kind *string) bool {
-	facts := t.facts.Load()
-	if facts&kindKnown == 0 {
-		t.kind = kind
-	}
+func (t *taken) Quick() bool {
 	var quick bool
 	if p := t.c.Placement; p != Adaptive {
 		quick = p == Inline
 	} else if epoch := t.c.Routes.Epoch(); t.quickIn == epoch {
 		quick = true
-	} else if quick = t.c.Routes.Quick(methodOfRuns, *kind, new(place.Memo)); quick {
+	} else if quick = t.c.Routes.Quick(methodOfRuns, t.Kind(), new(place.Memo)); quick {
 		t.quickIn = epoch
 	}
-	now := kindKnown
+	facts := t.facts.Load()
+	now := facts&^(likelyQuick|ranLate) | placed
 	if quick {
-		now |= kindQuick
+		now |= likelyQuick
 	}
 	if facts != now {
 		t.facts.Store(now)
@@ -258,14 +261,14 @@ func (t *taken) Quick(kind *string) bool {
 	return quick
 }
 
-// selected reports whether a run of user code is timed.
+// selected reports whether a run of user code is timed. Those of a stream are under a lease
+// already, so that the loop's Sampler is not theirs to use.
 func (t *taken) selected() bool {
-	if !t.OnLoop() {
+	switch {
+	case !t.OnLoop():
 		return true
-	}
-	if t.stream != nil {
-		t.runs++
-		return t.runs%stats.SampleEvery == 1
+	case t.stream() != nil:
+		return t.facts.Add(aRun)/aRun%stats.SampleEvery == 1
 	}
 	return t.c.Link.Tally().Messages.Next() != 0
 }
@@ -277,12 +280,12 @@ func (t *taken) Run() (ok bool) {
 		t.facts.And(^ranLate)
 	}
 	t.began = 0
-	if facts&kindKnown != 0 && (facts&kindQuick == 0 || t.selected()) {
+	if facts&placed != 0 && (facts&likelyQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
 	var ran, waited bool
-	if code := (*takenCode)(t); t.stream != nil {
-		ran, waited = t.stream.Do(code)
+	if code, st := (*takenCode)(t), t.stream(); st != nil {
+		ran, waited = st.Do(code)
 	} else {
 		ran, waited = t.c.Link.Do(code)
 	}
@@ -294,7 +297,7 @@ func (t *taken) Run() (ok bool) {
 	}
 	// Not if it waited for the peer: see Exchange.Learn.
 	if t.began != 0 && t.facts.Load()&ranLate == 0 && !waited {
-		t.c.Routes.Ran(methodOfRuns, *t.kind, time.Duration(t.began))
+		t.c.Routes.Ran(methodOfRuns, t.Kind(), time.Duration(t.began))
 	}
 	return true
 }

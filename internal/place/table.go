@@ -136,7 +136,7 @@ func (t *Table) memoKey(method, target string) uint64 {
 
 // Epoch changes, and is never 0, when something that Quick has found to be quick may not
 // be any more: a Memo for one target, without a hash of it.
-func (t *Table) Epoch() uint64 { return uint64(t.brake.epoch.Load()) + 1 }
+func (t *Table) Epoch() uint32 { return max(t.brake.epoch.Load()+1, 1) }
 
 func (t *Table) lookup(method, target string) bool {
 	level := t.brake.level()

@@ -13,6 +13,8 @@ type Session interface {
 	link.Session
 	// Run is the user code, which Link.Run calls.
 	Run()
+	// Kind identifies that code in what is known of how long it takes. It does not change.
+	Kind() string
 }
 
 // A Link is a connection, or a stream, that a Session has taken over.
@@ -28,9 +30,9 @@ type Link interface {
 	// connection has ended. That may be immediately. f must not wait. Safe for
 	// concurrent use.
 	Follow(f func())
-	// Quick reports whether user code of this kind is likely to be quick enough to run
-	// on a loop; otherwise Data returns Elsewhere. kind is kept, and is not to change.
-	Quick(kind *string) bool
+	// Quick reports whether the user code is likely to be quick enough to run on a loop;
+	// otherwise Data returns Elsewhere.
+	Quick() bool
 	// Run calls the Session's Run, unless the connection has ended. It reports false after
 	// a panic, which has been logged.
 	Run() (ok bool)

@@ -23,12 +23,12 @@ type Reader struct {
 
 	op         Opcode // of the message that is being received; 0 between messages
 	compressed bool
-	last       bool   // the current frame is its last one
-	key        uint32 // of the rest of the current frame
-	left       int64  // of the current frame
-	size       int64  // of the message's frames so far, as their headers say
-	fragments  int
+	last       bool // the current frame is its last one
 	text       UTF8
+	key        uint32 // of the rest of the current frame
+	fragments  uint32
+	left       int64 // of the current frame
+	size       int64 // of the message's frames so far, as their headers say
 }
 
 // A Piece is a part of a message, or a control frame.
