@@ -39,7 +39,6 @@ type Conn struct {
 	// What sending uses comes first: see websocket.Conn.
 	loop  *loop.Loop            // immutable
 	queue atomic.Pointer[queue] // nil until something has had to wait
-	layer *layered              // nil for plain text
 	lease loop.Lease            // of the running user code, if it began on the loop
 	waits atomic.Pointer[waits] // nil until user code has waited or set a deadline, or there was a Post
 	in    *buf.Buf              // received, not consumed; nil if empty
@@ -67,8 +66,7 @@ type Shared struct {
 	Limits Limits
 	Gate   *loop.Gate // nil for connections that the server opens
 
-	switching sync.Mutex  // see Conn.sessionOf and layerOf
-	layered   atomic.Bool // there has been a SetLayer
+	switching sync.Mutex // see Conn.sessionOf
 }
 
 type phase uint8
@@ -169,7 +167,7 @@ func (c *Conn) notify(r poll.Ready) {
 	}
 	if r&poll.Hangup != 0 {
 		c.sessionOf().PeerGone(true)
-	} else if l := c.layerOf(); l != nil {
+	} else if l := c.layer(); l != nil {
 		if l.watch(c, false) {
 			c.sessionOf().PeerGone(false)
 		}
@@ -191,11 +189,11 @@ func (c *Conn) peerDone() bool {
 // WatchPeer implements Lent. The loop always watches; this finds an end of
 // stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
-	switch {
-	case c.state.Load()&hijacked != 0:
+	if c.state.Load()&hijacked != 0 {
 		return false
-	case c.layer != nil:
-		return c.layer.watch(c, true)
+	}
+	if l := c.layer(); l != nil {
+		return l.watch(c, true)
 	}
 	return c.peerDone()
 }
@@ -280,10 +278,10 @@ func (c *Conn) fill() (mine bool) {
 		c.look = false
 		n, err := c.receive()
 		if err != nil {
-			switch {
+			switch l := c.layer(); {
 			case err == errWouldBlock:
 				continue
-			case c.layer != nil && c.layer.eof != nil && !dialled(c.session):
+			case l != nil && l.eof != nil && !dialled(c.session):
 				// The error is not the socket's: what is queued may still reach
 				// the peer, and so may the layer's report of the error.
 				c.act(Close)

@@ -105,15 +105,19 @@ func (c *Conn) connected() (mine bool) {
 func (o *Out) Abort() { o.kill() }
 
 // Unread reports whether the layer has a part of a record, of which the peer has sent no more yet.
-func (o *Out) Unread() bool { return o.layer != nil && o.layer.raw != nil }
+func (o *Out) Unread() bool {
+	l := o.layer()
+	return l != nil && l.raw != nil
+}
 
 // LayerError returns what the layer has found at the end of the peer's side, or nil: io.EOF for an
 // orderly end, io.ErrUnexpectedEOF for one that anyone on the path may have made.
 func (o *Out) LayerError() error {
-	if o.layer == nil {
+	l := o.layer()
+	if l == nil {
 		return nil
 	}
-	return o.layer.eof
+	return l.eof
 }
 
 // Act does what next says, as after a method of the Session, which is not running. Only the loop

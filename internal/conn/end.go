@@ -103,7 +103,7 @@ func (c *Conn) end(how Next) {
 		how = Close // Drain is called when the socket has been drained: no peer is waited for
 	}
 	q := c.queue.Load()
-	if q != nil && how != Reset && (q.Close(true) || c.layer != nil && c.layer.close(c, q)) {
+	if q != nil && how != Reset && (q.Close(true) || q.layer != nil && q.layer.close(c, q)) {
 		c.phase, c.how = ending, how
 		c.awaitPeer(q)
 		c.discard()
@@ -201,8 +201,8 @@ func (c *Conn) dropBuffers() {
 	c.Discard(len(c.Buffered()))
 	if q := c.queue.Load(); q != nil {
 		q.Drop()
-	}
-	if c.layer != nil {
-		c.layer.drop() // no goroutine sends through a closed queue
+		if q.layer != nil {
+			q.layer.drop() // no goroutine sends through a closed queue
+		}
 	}
 }

@@ -18,14 +18,15 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 		nc.Close()
 		return nil, nil, err
 	}
-	if c.layer != nil {
-		c.layer.unwatch()
+	layer := c.layer()
+	if layer != nil {
+		layer.unwatch()
 	}
 	c.loop.Poller().Remove(int(c.fd))
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
-	if c.layer != nil {
-		nc = c.layer.conn(nc)
+	if layer != nil {
+		nc = layer.conn(nc)
 	}
 	c.Yield() // the user code no longer depends on the loop
 	c.state.Or(hijacked)

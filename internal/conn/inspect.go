@@ -63,7 +63,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	if s, ok := session.(Speaker); ok {
 		out.Protocol = s.Speaks()
 	}
-	if l := c.layerOf(); l != nil {
+	if l := c.layer(); l != nil {
 		if v, ok := l.Layer.(Versioned); ok {
 			out.TLS = VersionName(v.Version())
 		}

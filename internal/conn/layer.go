@@ -54,37 +54,36 @@ func (l *layered) unwatch() {
 	l.watching.Store(false)
 }
 
-// layerOf is the layer for a goroutine that is not the owner.
-func (c *Conn) layerOf() *layered {
-	if !c.shared.layered.Load() {
-		return nil
+// layer returns what SetLayer has set, or nil. Any goroutine may call it.
+func (c *Conn) layer() *layered {
+	if q := c.queue.Load(); q != nil {
+		return q.layer
 	}
-	c.shared.switching.Lock()
-	defer c.shared.switching.Unlock()
-	return c.layer
+	return nil
 }
 
 var errUnsent = errors.New("conn: SetLayer while the peer has not taken what was sent in plain text")
 
-// SetLayer implements Lent. A link with a layer has a queue from the beginning:
-// what is sealed must be sent before anything else is.
+// SetLayer implements Lent. A link with a layer has a queue, another than before, from the
+// beginning: what is sealed must be sent before anything else is.
 func (c *Conn) SetLayer(l Layer) error {
-	if q := c.queue.Load(); q == nil {
-		c.newQueue()
-	} else if err := c.sendPlain(q); err != nil {
-		return err
+	plain := c.queue.Load()
+	if plain != nil {
+		if err := c.sendPlain(plain); err != nil {
+			return err
+		}
 	}
-	c.shared.switching.Lock()
-	c.layer = &layered{Layer: l}
-	c.shared.switching.Unlock()
-	c.shared.layered.Store(true)
+	layer := &layered{Layer: l}
+	if q := c.newQueue(layer); plain != nil && plain.Shared() {
+		q.Share()
+	}
 	if c.in == nil {
 		return nil
 	}
 	c.keep()
 	raw := c.in
 	c.in = nil
-	_, err := c.layer.open(c, raw.B, false, true)
+	_, err := layer.open(c, raw.B, false, true)
 	raw.Release()
 	return err
 }
@@ -253,8 +252,8 @@ func (l *layered) seal(p, q []byte) (n int) {
 
 // idle is called when the session waits for more.
 func (c *Conn) idle() {
-	if c.layer != nil && c.in == nil {
-		c.layer.Idle()
+	if l := c.layer(); l != nil && c.in == nil {
+		l.Idle()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // code may take long to return.
 type queue struct {
 	outbox.Box
+	layer *layered // immutable; nil for plain text
 	// Used by the loop only. giveUp is when it gives up on a peer that accepts nothing, of
 	// sys.Nanotime; poll.Never while it does not wait for one. outq is what the socket held
 	// when that was set.
@@ -22,9 +23,9 @@ type queue struct {
 	outq   int32
 }
 
-// newQueue adds a queue to the connection. Only the owner may call it.
-func (c *Conn) newQueue() *queue {
-	q := &queue{giveUp: poll.Never}
+// newQueue gives the connection a queue, for plain text if layer is nil. Only the owner may call it.
+func (c *Conn) newQueue(layer *layered) *queue {
+	q := &queue{layer: layer, giveUp: poll.Never}
 	q.Init((*carrier)(c))
 	c.queue.Store(q)
 	return q
@@ -78,7 +79,7 @@ func (c *Conn) lose(n int64) {
 	}
 	q := c.queue.Load()
 	if q == nil {
-		q = c.newQueue()
+		q = c.newQueue(nil)
 	}
 	q.Lose(n)
 }

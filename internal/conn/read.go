@@ -75,8 +75,8 @@ func (c *Conn) driving() bool { return !c.off && c.lease == 0 }
 // receive reads once for the session, on the loop. n == 0 is the end of the stream.
 func (c *Conn) receive() (n int, err error) {
 	c.ready &^= poll.Readable
-	if c.layer != nil {
-		n, err = c.layer.receive(c, true)
+	if l := c.layer(); l != nil {
+		n, err = l.receive(c, true)
 		if err == io.EOF {
 			err = nil
 		}
@@ -146,7 +146,7 @@ func (c *Conn) Unread(p []byte) {
 
 // Fill implements Lent.
 func (c *Conn) Fill() error {
-	if c.layer != nil {
+	if c.layer() != nil {
 		_, err := c.await(nil)
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	if c.in == nil {
-		if c.layer == nil {
+		if c.layer() == nil {
 			return c.await(p)
 		}
 		if _, err := c.await(nil); err != nil {
@@ -210,8 +210,8 @@ func (c *Conn) await(p []byte) (int, error) {
 
 // readPlain reads once into p, or, if there is a layer, into in.
 func (c *Conn) readPlain(p []byte) (int, error) {
-	if c.layer != nil {
-		return c.layer.receive(c, false)
+	if l := c.layer(); l != nil {
+		return l.receive(c, false)
 	}
 	n, e := c.read(p)
 	switch {

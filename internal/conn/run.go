@@ -52,8 +52,8 @@ func (c *Conn) enterLoop() {
 
 // exit ends user code.
 func (c *Conn) exit() {
-	if c.layer != nil {
-		c.layer.unwatch()
+	if l := c.layer(); l != nil {
+		l.unwatch()
 	}
 	c.waits.Load().clear(c.queue.Load())
 	c.leaveLoop()
@@ -151,8 +151,8 @@ func (c *Conn) abandon() {
 		c.Yield()
 		return
 	}
-	if c.layer != nil {
-		c.layer.unwatch()
+	if l := c.layer(); l != nil {
+		l.unwatch()
 	}
 	c.waits.Load().clear(c.queue.Load())
 	if t := c.lease; t != 0 {

@@ -27,9 +27,9 @@ var _ outbox.FileSink = (*carrier)(nil)
 // Push implements outbox.Sink.
 func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 	c := (*Conn)(s)
-	if c.layer != nil {
-		n, e := c.layer.push(c, p, q)
-		if sys.Again(e) && c.layer.sealed != nil {
+	if l := c.layer(); l != nil {
+		n, e := l.push(c, p, q)
+		if sys.Again(e) && l.sealed != nil {
 			return n, outbox.ErrKept
 		}
 		return n, c.sendError("write", e)
@@ -44,7 +44,7 @@ func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 // PushFile implements outbox.FileSink.
 func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
 	c := (*Conn)(s)
-	if c.layer != nil || !sys.HaveSendfile {
+	if c.layer() != nil || !sys.HaveSendfile {
 		return 0, outbox.ErrCopy
 	}
 	// Fd, since SyscallConn allocates. It does not change a regular file.
@@ -156,7 +156,7 @@ func (c *Conn) sendSegment(q *queue, s *outbox.Segment, deadline int64, cork boo
 		}
 	}
 	if q == nil {
-		q = c.newQueue()
+		q = c.newQueue(nil)
 	}
 	return q.Send(s, deadline, cork, err, c.off)
 }

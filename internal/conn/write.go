@@ -70,7 +70,7 @@ func (c *Conn) try(s *outbox.Segment) (done bool, err error) {
 		if s.Size() > outbox.HighWater {
 			return false, nil
 		}
-		q = c.newQueue()
+		q = c.newQueue(nil)
 	}
 	return q.Try(s, c.off)
 }
@@ -123,7 +123,7 @@ func (c *Conn) awaitWritable() error {
 
 // SendFile implements Link.
 func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
-	if !sys.HaveSendfile || c.layer != nil || c.isShared() {
+	if !sys.HaveSendfile || c.layer() != nil || c.isShared() {
 		return 0, false, nil
 	}
 	raw, err := f.SyscallConn()
@@ -167,7 +167,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 }
 
 // CanRelay implements Link.
-func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer == nil && !c.isShared() }
+func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer() == nil && !c.isShared() }
 
 // isShared reports whether other goroutines may queue something at any time: then
 // nothing may bypass the queue.
@@ -204,7 +204,7 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 func (c *Conn) Share() {
 	q := c.queue.Load()
 	if q == nil {
-		q = c.newQueue()
+		q = c.newQueue(nil)
 	}
 	q.Share()
 }

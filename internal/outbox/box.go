@@ -17,16 +17,9 @@ type Box struct {
 	sink Sink // immutable
 	mu   sync.Mutex
 	*queued
-	owed     int32 // HasRoom reports true when held is less; 0: it need not
-	blocking bool  // the Sink waits: only Carry calls it; immutable
-	shared   bool  // see Share; immutable once others use it
-	closed   bool  // see Close
-	stalled  bool  // the Sink accepts nothing until its carrier pulls
-	kept     bool  // the Sink has not sent all that it has accepted
-	marked   bool  // there was a Follow since the last segment
-	out      bool  // Carry has the first segment; what is there is a copy
-	dropped  bool  // Carry drops everything when it returns
-	telling  bool  // a goroutine is in tell
+	blocking bool // the Sink waits: only Carry calls it; immutable
+	shared   bool // see Share; immutable once others use it
+	closed   bool // see Close
 	// blocked: what is queued has had to wait for the peer, or for its turn. It changes with
 	// mu held.
 	blocked atomic.Bool
@@ -116,13 +109,14 @@ func (b *Box) joinsLast(i int) bool {
 // stall records that the Sink has accepted no more, which err says. mu is held.
 func (b *Box) stall(err error) {
 	b.blocked.Store(true)
-	b.stalled, b.kept = err != ErrYield, err == ErrKept
+	q := b.own()
+	q.stalled, q.kept = err != ErrYield, err == ErrKept
 }
 
 // unblock is called when b has become empty. mu is held.
 func (b *Box) unblock() {
-	if b.kept = false; b.queued != &nothing {
-		b.segments, b.deadline = b.first[:0], 0
+	if b.queued != &nothing {
+		b.segments, b.deadline, b.kept = b.first[:0], 0, false
 	}
 	if b.blocked.Load() {
 		b.blocked.Store(false)
@@ -134,7 +128,9 @@ func (b *Box) pull(whole bool) error {
 	if b.err != nil {
 		return b.err
 	}
-	b.stalled = false
+	if b.queued != &nothing {
+		b.stalled = false
+	}
 	for len(b.segments) > 0 {
 		s := &b.segments[0]
 		held, size := s.Bytes(), s.Size()
@@ -180,12 +176,12 @@ func (b *Box) clear() {
 		b.dropped = true
 		return
 	}
-	if b.stalled = false; b.queued != &nothing {
+	if b.queued != &nothing {
 		b.endMarks()
 		for i := range b.segments {
 			b.free(b.segments[i].Free())
 		}
-		b.size, b.held = 0, 0
+		b.size, b.held, b.stalled = 0, 0, false
 	}
 	b.unblock()
 }
@@ -304,7 +300,7 @@ func (b *Box) Low() bool {
 func (b *Box) owe(low int) {
 	low = max(min(low, LowWater), 0)
 	if n := int32(low + 1); b.owed == 0 || n < b.owed {
-		b.owed = n
+		b.own().owed = n
 	}
 }
 

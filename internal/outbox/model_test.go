@@ -249,6 +249,7 @@ func (m *model) end() {
 	if waiting, lost := m.b.Unsent(); waiting != 0 || m.s.err == nil && int(lost) != m.waiting() {
 		m.t.Fatalf("%d wait, %d are lost, want %d", waiting, lost, m.waiting())
 	}
+	m.b.HasRoom() // or it stays until that is asked
 	if m.b.queued != &nothing && m.b.err == nil && m.b.lost == 0 {
 		m.t.Fatalf("an empty Box keeps %+v", *m.b.queued)
 	}

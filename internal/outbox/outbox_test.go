@@ -643,7 +643,7 @@ func TestClock(t *testing.T) {
 // An idle connection that others send on keeps a Box.
 func TestBoxSize(t *testing.T) {
 	t.Parallel()
-	if n := unsafe.Sizeof(Box{}); n > 64 {
+	if n := unsafe.Sizeof(Box{}); n > 48 {
 		t.Errorf("%d bytes", n)
 	}
 }

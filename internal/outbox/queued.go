@@ -16,6 +16,13 @@ type queued struct {
 	lost     int64     // of what was queued, when the carrier failed, or else; in all
 	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
 	carrying chan bool // closed when Carry has nothing left; nil while it is not called
+	owed     int32     // HasRoom reports true when held is less; 0: it need not
+	stalled  bool      // the Sink accepts nothing until its carrier pulls
+	kept     bool      // the Sink has not sent all that it has accepted
+	marked   bool      // there was a Follow since the last segment
+	out      bool      // Carry has the first segment; what is there is a copy
+	dropped  bool      // Carry drops everything when it returns
+	telling  bool      // a goroutine is in tell
 
 	first [1]Segment // room for segments
 }
@@ -40,8 +47,8 @@ func (b *Box) own() *queued {
 // recycle gives back what own has got, if nothing is queued. mu is held.
 func (b *Box) recycle() {
 	q := b.queued
-	if q == &nothing || len(q.segments)+len(q.marks)+len(q.done)+len(q.freed) > 0 ||
-		q.err != nil || q.lost != 0 || q.deadline != 0 || q.carrying != nil {
+	if q == &nothing || len(q.segments)+len(q.marks)+len(q.done)+len(q.freed) > 0 || q.telling ||
+		q.err != nil || q.lost != 0 || q.deadline != 0 || q.carrying != nil || q.owed != 0 {
 		return
 	}
 	*q = queued{done: few(q.done), freed: few(q.freed)}
