@@ -11,7 +11,6 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/timer"
 )
 
 // A Message is one request and its response as a version of HTTP encodes them.
@@ -103,11 +102,6 @@ type Client struct {
 	*Config
 	Link conn.Link
 	more *more // usually nil
-
-	// Waits belongs to the session: since when it waits for the peer.
-	Waits uint32
-	// Spread is of waits that many connections of event loops begin together; zero for others.
-	Spread timer.Spread
 }
 
 // more is state that few connections need.

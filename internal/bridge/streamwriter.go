@@ -28,5 +28,5 @@ var (
 // Take makes a client of a connection that another session has begun, and shown
 // to the server's hooks.
 func (c *Client) Take() Client {
-	return Client{Config: c.Config, Link: c.Link, more: c.more, Waits: c.Waits}
+	return Client{Config: c.Config, Link: c.Link, more: c.more}
 }

@@ -113,7 +113,7 @@ func (t *Table) changed(e Event, method, target string, took time.Duration) {
 // Memo caches the last result of Quick, for repeated requests on one
 // connection. Not safe for concurrent use.
 type Memo struct {
-	key uint64 // of the request and the brake's epoch; 0 for none
+	key uint32 // of the request and the brake's epoch; 0 for none
 }
 
 // Quick reports whether a request is likely to be answered quickly. target may
@@ -130,8 +130,8 @@ func (t *Table) Quick(method, target string, m *Memo) bool {
 	return true
 }
 
-func (t *Table) memoKey(method, target string) uint64 {
-	return t.hash(method, target) ^ uint64(t.brake.epoch.Load())*0x9e3779b97f4a7c15 | 1
+func (t *Table) memoKey(method, target string) uint32 {
+	return uint32((t.hash(method, target)^uint64(t.brake.epoch.Load())*0x9e3779b97f4a7c15)>>32) | 1
 }
 
 // Epoch changes, and is never 0, when something that Quick has found to be quick may not

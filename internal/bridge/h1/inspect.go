@@ -27,7 +27,7 @@ func (s *Session) Running(owner bool, before int64, f func(r stats.Request, sinc
 	case !owner:
 		s.Stray(s, before, f)
 		return
-	case !s.waiting:
+	case s.stage != waiting:
 		return
 	}
 	since := s.Since(s.Link.Now())

@@ -59,11 +59,21 @@ type Session struct {
 	progress http1.Progress
 	memo     place.Memo
 	facts    atomic.Uint32
+	since    uint32       // when the present wait began, of Link.Now in units of sinceUnit
+	spread   timer.Spread // of waits that many connections of event loops begin together; zero for others
+	stage    stage
 	begun    bool // there has been a request
-	partial  bool // a head has begun and its time is running
-	sending  bool // a response that the peer has not yet accepted
-	waiting  bool // for a slot
 }
+
+// A stage is what a Session that no user code runs for waits for.
+type stage uint8
+
+const (
+	between stage = iota // a request
+	partial              // the rest of a head, whose time is running
+	waiting              // a slot
+	sending              // until the peer has accepted a response
+)
 
 // Bits of Session.facts, packed to keep idle connections small.
 const (
@@ -130,8 +140,8 @@ func (c *connection) first(cfg *Config, peer string, now int64) (first conn.Sess
 	s := &c.session
 	s.init(cfg, &c.link)
 	s.facts.Store(onLoops)
-	s.Spread = timer.SpreadOf(peer)
-	s.Waits = uint32(now >> sinceUnit)
+	s.spread = timer.SpreadOf(peer)
+	s.since = uint32(now >> sinceUnit)
 	if cfg.Handshake != nil {
 		return cfg.Handshake(&c.link, s, now)
 	}
@@ -189,7 +199,7 @@ func (s *Session) Data(eof bool) conn.Next {
 
 // request serves the next request, if its head has arrived completely.
 func (s *Session) request(eof bool) (next conn.Next, served bool) {
-	if s.sending { // it has been sent
+	if s.stage == sending { // it has been sent
 		now := s.Link.Now()
 		s.Link.Tally().Write(s.Link.OnLoop(), time.Duration(max(now-s.Since(now), 1<<(sinceUnit-1))))
 		if next := s.settle(conn.More); next != conn.More {
@@ -201,18 +211,18 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		if eof {
 			return conn.Close, false
 		}
-		if s.partial = false; s.begun { // that of the first counts from the accept
-			s.limit(s.Spread.Of(s.cfg.IdleTime))
+		if s.stage = between; s.begun { // that of the first counts from the accept
+			s.limit(s.spread.Of(s.cfg.IdleTime))
 		}
 		return conn.More, false
 	}
-	if s.begun && !s.partial && !s.waiting && s.Stopped() {
+	if s.begun && s.stage == between && s.Stopped() {
 		// The client reused the connection after Shutdown was called. It has no response, which
 		// tells it to repeat the request where it can (RFC 9112 section 9.3.1); the handler may
 		// have been replaced by then. net/http does the same.
 		return conn.Close, false
 	}
-	if !s.begun && !s.waiting && (s.cfg.Preface || s.cfg.Only) {
+	if !s.begun && s.stage != waiting && (s.cfg.Preface || s.cfg.Only) {
 		if next, is := s.preface(b, eof); is {
 			return next, false
 		}
@@ -224,7 +234,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		s.awaitHead()
 		return conn.More, false
 	}
-	if !s.waiting {
+	if s.stage != waiting {
 		s.SetState(http.StateActive)
 	}
 	if err != nil || n == 0 {
@@ -246,7 +256,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 			busy = true
 		}
 	}
-	s.begun, s.partial = true, false
+	s.begun, s.stage = true, between
 	if s.takeDirect(r, b, n, busy) {
 		r.time = t
 		next := s.serveDirect(r, busy)
@@ -270,9 +280,9 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 func (s *Session) timing() (t bridge.Timing) {
 	now := s.Link.Now()
 	t.Since = now
-	if s.waiting || s.partial {
+	if s.stage != between {
 		t.Since = min(s.Since(now), now-1)
-		if t.Queued = s.waiting; !t.Queued {
+		if t.Queued = s.stage == waiting; !t.Queued {
 			t.Head = now - t.Since
 		}
 	}
@@ -280,7 +290,7 @@ func (s *Session) timing() (t bridge.Timing) {
 }
 
 // await notes when a wait begins that is not for a request.
-func (s *Session) await() { s.Waits = uint32(s.Link.Now() >> sinceUnit) }
+func (s *Session) await() { s.since = uint32(s.Link.Now() >> sinceUnit) }
 
 // Preface is HTTP/2's (RFC 9113 section 3.4).
 const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -359,7 +369,8 @@ func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
 	}
-	if s.sending = next == conn.More && s.Link.Out().Blocked(); s.sending {
+	if s.stage = between; next == conn.More && s.Link.Out().Blocked() {
+		s.stage = sending
 		s.await()
 		return conn.Requeue
 	}
@@ -375,14 +386,14 @@ func (s *Session) settle(next conn.Next) conn.Next {
 // acquire takes a slot for a handler. After Queued, Data is called when there is
 // one.
 func (s *Session) acquire() loop.Admission {
-	if s.waiting {
-		s.waiting = false
-		s.facts.Or(slot)
-		return loop.Admitted
+	a := loop.Admitted
+	if s.stage != waiting {
+		a = s.Slots.Acquire(s)
 	}
-	a := s.Slots.Acquire(s)
-	s.waiting = a == loop.Queued
-	if a == loop.Admitted {
+	switch s.stage = between; a {
+	case loop.Queued:
+		s.stage = waiting
+	case loop.Admitted:
 		s.facts.Or(slot)
 	}
 	return a
@@ -402,10 +413,10 @@ func (s *Session) release() bool {
 
 // awaitHead sets the deadline for the rest of a head, once.
 func (s *Session) awaitHead() {
-	if s.partial {
+	if s.stage == partial {
 		return
 	}
-	if s.partial = true; s.begun {
+	if s.stage = partial; s.begun {
 		s.facts.And(^draining)
 	}
 	s.HeadBegins()
@@ -417,7 +428,7 @@ func (s *Session) awaitHead() {
 // limit starts a wait for the peer, of at most d if that is not 0.
 func (s *Session) limit(d int64) {
 	now := s.Link.Now()
-	if s.Waits = uint32(now >> sinceUnit); d > 0 {
+	if s.since = uint32(now >> sinceUnit); d > 0 {
 		d += now
 	}
 	s.Link.SetDeadline(d)
@@ -426,11 +437,11 @@ func (s *Session) limit(d int64) {
 // Expired implements conn.Session.
 func (s *Session) Expired() conn.Next {
 	id := tally.LateIdle
-	if s.partial || !s.begun {
+	if s.stage == partial || !s.begun {
 		id = tally.LateHead
 	}
 	s.Link.Tally().Late(s.Link.OnLoop(), id)
-	if !s.partial {
+	if s.stage != partial {
 		return conn.Close
 	}
 	s.SetState(http.StateActive)
@@ -446,7 +457,7 @@ func (s *Session) Drain(since int64) conn.Next {
 			return conn.HalfClose
 		}
 		return conn.Close
-	case s.is(draining) || s.sending || s.waiting:
+	case s.is(draining) || s.stage == sending || s.stage == waiting:
 		return conn.More
 	}
 	s.facts.Or(draining)
@@ -460,7 +471,7 @@ func (s *Session) Drain(since int64) conn.Next {
 
 // Since implements conn.Session.
 func (s *Session) Since(now int64) int64 {
-	return now - int64(uint32(now>>sinceUnit)-s.Waits)<<sinceUnit
+	return now - int64(uint32(now>>sinceUnit)-s.since)<<sinceUnit
 }
 
 // sinceUnit is a millisecond, in bits of nanoseconds: so it fits into 32 bits for
@@ -488,7 +499,7 @@ func (s *Session) Writable() conn.Next { return conn.More }
 
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
-	if s.waiting && !s.Slots.Withdraw(s) {
+	if s.stage == waiting && !s.Slots.Withdraw(s) {
 		s.Slots.Release() // it has just been given
 	}
 	if !hijacked {

@@ -155,7 +155,7 @@ func (s *Session) idleByLocked() int64 {
 	if s.cfg.IdleTime <= 0 || s.headBy != 0 || s.busyLocked() {
 		return 0
 	}
-	return s.since + s.Spread.Of(s.cfg.IdleTime)
+	return s.since + s.spread.Of(s.cfg.IdleTime)
 }
 
 // leastProgress is how much of an answer a client must take in the time of

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
+	"github.com/chert-http/chert/internal/timer"
 )
 
 // Session speaks HTTP/2 on one connection. The reader, and the fields here, are the owner's; the
@@ -31,11 +32,12 @@ type Session struct {
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 
-	loops   bool // the Link is on a loop
-	active  bool // as ConnState was last called
-	high    bool // the answer of a handler here has left no room in out
-	feeding bool // feedAll was posted
-	work    int  // that frames and answers have made since read looked, besides their own
+	loops   bool         // the Link is on a loop
+	active  bool         // as ConnState was last called
+	high    bool         // the answer of a handler here has left no room in out
+	feeding bool         // feedAll was posted
+	spread  timer.Spread // of the time without a request; zero for goroutines
+	work    int          // that frames and answers have made since read looked, besides their own
 	memo    place.Memo
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
@@ -55,7 +57,9 @@ var (
 
 // Data implements conn.Session.
 func (s *Session) Data(eof bool) conn.Next {
-	s.loops = s.loops || s.Link.OnLoop()
+	if !s.loops && s.Link.OnLoop() {
+		s.loops, s.spread = true, timer.SpreadOf(s.Link.Peer().RemoteAddr)
+	}
 	s.inData.Store(true)
 	next := s.read(eof)
 	if next == conn.Lost || !s.afterData() {
