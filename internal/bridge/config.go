@@ -84,15 +84,19 @@ type locals struct {
 // maxLocals bounds locals, in case a host has very many addresses.
 const maxLocals = 1024
 
-// LocalAddrOf returns where the local address of a connection on a loop is.
+// LocalAddrOf returns a pointer to the local address of a connection on a loop, which its
+// connections share; nil if it is not known.
 func (cfg *Config) LocalAddrOf(fd int) *net.Addr {
 	if cfg.LocalAddr != nil {
 		return &cfg.LocalAddr
 	}
 	a := sys.LocalAddr(fd)
+	if a == nil {
+		return nil
+	}
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
-		return &a
+		return new(a)
 	}
 	key := tcp.AddrPort()
 	l := &cfg.locals
@@ -107,10 +111,11 @@ func (cfg *Config) LocalAddrOf(fd int) *net.Addr {
 	if l.seen == nil {
 		l.seen = make(map[netip.AddrPort]*net.Addr)
 	}
+	same = new(a)
 	if len(l.seen) < maxLocals {
-		l.seen[key] = &a
+		l.seen[key] = same
 	}
-	return &a
+	return same
 }
 
 // Ending reports whether a Session's Drain is for the end of the server, so that it concerns

@@ -141,10 +141,10 @@ type taken struct {
 // Bits of taken.facts.
 const (
 	oneOfMany   uint32 = 1 << iota // it is a stream; immutable
-	placed                         // Quick was called
+	asked                          // Quick was called
 	likelyQuick                    // the user code is likely to be
 	ranLate                        // it was not
-	aRun                           // the runs of a stream are counted from this bit on: see selected
+	oneRun                         // the runs of a stream are counted from this bit on: see selected
 )
 
 // stream returns the Stream that was taken over; nil if it is a connection.
@@ -251,7 +251,7 @@ func (t *taken) Quick() bool {
 		t.quickIn = epoch
 	}
 	facts := t.facts.Load()
-	now := facts&^(likelyQuick|ranLate) | placed
+	now := facts&^(likelyQuick|ranLate) | asked
 	if quick {
 		now |= likelyQuick
 	}
@@ -267,8 +267,8 @@ func (t *taken) selected() bool {
 	switch {
 	case !t.OnLoop():
 		return true
-	case t.stream() != nil:
-		return t.facts.Add(aRun)/aRun%stats.SampleEvery == 1
+	case t.facts.Load()&oneOfMany != 0:
+		return t.facts.Add(oneRun)/oneRun%stats.SampleEvery == 1
 	}
 	return t.c.Link.Tally().Messages.Next() != 0
 }
@@ -280,7 +280,7 @@ func (t *taken) Run() (ok bool) {
 		t.facts.And(^ranLate)
 	}
 	t.began = 0
-	if facts&placed != 0 && (facts&likelyQuick == 0 || t.selected()) {
+	if facts&asked != 0 && (facts&likelyQuick == 0 || t.selected()) {
 		t.began = sys.Nanotime()
 	}
 	var ran, waited bool

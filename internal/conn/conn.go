@@ -116,6 +116,14 @@ func (c *Conn) Open(
 // the Session knows the connection.
 func (c *Conn) SetPeer(text string) { c.peer.Set(text) }
 
+// localAddr returns nil if the address is not known.
+func (c *Conn) localAddr() net.Addr {
+	if c.local == nil {
+		return nil
+	}
+	return *c.local
+}
+
 // SetDeadline implements Link.
 func (c *Conn) SetDeadline(ns int64) {
 	if c.deadline = ns; ns <= 0 {

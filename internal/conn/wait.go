@@ -161,11 +161,3 @@ func (c *Conn) failed(op string, err error) error {
 	}
 	return &net.OpError{Op: op, Net: network, Source: local, Addr: c.peer.Net(), Err: err}
 }
-
-// localAddr returns nil if the address is not known.
-func (c *Conn) localAddr() net.Addr {
-	if c.local == nil {
-		return nil
-	}
-	return *c.local
-}

@@ -30,7 +30,7 @@ type Sock interface {
 	// spurious. Ready may run user code under a lease, and reports whether the
 	// caller still drives the loop.
 	Ready(r poll.Ready) (mine bool)
-	// Expire is called when the timer passed to Arm has fired.
+	// Expire is called when its timer has fired; see Arm.
 	Expire()
 	// Mail delivers a message passed to Post. A Sock that has since been
 	// detached gets none.
@@ -183,15 +183,15 @@ func (l *Loop) Detach(h Handle) {
 	}
 }
 
-// Arm makes the timer of h's Sock fire at the given time of sys.Nanotime, replacing an
-// earlier time.
+// Arm makes the timer of h's Sock fire at the given time of sys.Nanotime, whatever it was armed
+// for before.
 func (l *Loop) Arm(h Handle, when int64) {
 	if l.at(h) != nil {
 		l.wheel.Arm(h.slot, when)
 	}
 }
 
-// ArmBy makes that timer fire at the given time or at the earlier time that it is armed for.
+// ArmBy makes that timer fire at the given time, unless it is armed for an earlier one.
 func (l *Loop) ArmBy(h Handle, when int64) {
 	if l.at(h) != nil {
 		l.wheel.ArmBy(h.slot, when)

@@ -46,7 +46,7 @@ func (b *Box) unlock() {
 	if busy := len(b.segments) > 0 || b.owed != 0 || b.err != nil; busy != b.busy.Load() {
 		b.busy.Store(busy)
 	}
-	if len(b.freed) > 0 || len(b.done) > 0 && !b.telling {
+	if b.due() {
 		b.settle()
 	}
 	b.recycle()
@@ -68,7 +68,7 @@ func (b *Box) Shared() bool { return b.shared }
 
 // add queues s; wait means that it will not be sent immediately. mu is held.
 func (b *Box) add(s *Segment, wait bool) {
-	b.own()
+	b.writable()
 	b.size += s.Size()
 	i := len(b.segments) - 1
 	if i >= 0 && b.joinsLast(i) {
@@ -109,7 +109,7 @@ func (b *Box) joinsLast(i int) bool {
 // stall records that the Sink has accepted no more, which err says. mu is held.
 func (b *Box) stall(err error) {
 	b.blocked.Store(true)
-	q := b.own()
+	q := b.writable()
 	q.stalled, q.kept = err != ErrYield, err == ErrKept
 }
 
@@ -230,7 +230,7 @@ func (b *Box) putRest(p, q []byte, n int, err error) error {
 	case err == nil:
 		return nil
 	case !Later(err):
-		b.own().err = err
+		b.writable().err = err
 		b.lost += s.Size()
 		return err
 	}
@@ -300,7 +300,7 @@ func (b *Box) Low() bool {
 func (b *Box) owe(low int) {
 	low = max(min(low, LowWater), 0)
 	if n := int32(low + 1); b.owed == 0 || n < b.owed {
-		b.own().owed = n
+		b.writable().owed = n
 	}
 }
 
@@ -321,7 +321,7 @@ func (b *Box) Fail(err error) {
 	b.mu.Lock()
 	defer b.unlock()
 	if b.err == nil {
-		b.own().err = err
+		b.writable().err = err
 	}
 	b.clear()
 }

@@ -99,7 +99,7 @@ func (b *Box) SendCarried(w *Write) error {
 		err = net.ErrClosed
 	}
 	if err != nil {
-		b.own().lost += s.Size()
+		b.writable().lost += s.Size()
 		b.free(s.Free())
 		return err
 	}

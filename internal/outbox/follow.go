@@ -18,14 +18,14 @@ type notice struct {
 	lost     int64
 }
 
+// due reports whether settle has something to do. mu is held.
+func (b *Box) due() bool { return len(b.freed) > 0 || len(b.done) > 0 && !b.telling }
+
 // settle releases Holders and notifies Followers without mu, which is held again when it
 // returns: Release and Sent may be user code, which may use the Box. One goroutine at a time
 // notifies, so that Followers are notified in order; Holders wait for none of them.
 func (b *Box) settle() {
-	for {
-		if len(b.freed) == 0 && (b.telling || len(b.done) == 0) {
-			return
-		}
+	for b.due() {
 		var two [2]Holder
 		freed := append(two[:0], b.freed...)
 		clear(b.freed)
@@ -58,7 +58,7 @@ func (b *Box) tell(all []notice) {
 	defer func() {
 		if i < len(all) {
 			b.mu.Lock()
-			q := b.own()
+			q := b.writable()
 			q.done = slices.Insert(q.done, 0, all[i+1:]...)
 			b.telling = false
 			b.unlock()
@@ -72,7 +72,7 @@ func (b *Box) tell(all []notice) {
 // free leaves h to unlock. mu is held.
 func (b *Box) free(h Holder) {
 	if h != nil {
-		q := b.own()
+		q := b.writable()
 		q.freed = append(q.freed, h)
 	}
 }
@@ -104,7 +104,7 @@ func (b *Box) Lose(n int64) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	b.own().lost += n
+	b.writable().lost += n
 }
 
 // Unsent returns how many bytes wait, and how many were lost, in all, and will never be
@@ -130,7 +130,7 @@ func (b *Box) Follow(f Follower) {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	q := b.own()
+	q := b.writable()
 	q.marks = append(q.marks, mark{f: f, at: q.sent + q.size, lost: q.lost})
 	b.marked = true
 	if len(b.segments) == 0 { // or the Sink may have kept some of what was sent

@@ -9,7 +9,7 @@ func (b *Box) Send(s *Segment, deadline int64, cork bool, pushed error, whole bo
 	b.mu.Lock()
 	defer b.unlock()
 	if deadline != 0 {
-		b.own().deadline = deadline
+		b.writable().deadline = deadline
 	}
 	if tried = pushed != nil; tried {
 		s.waited = true

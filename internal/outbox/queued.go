@@ -12,8 +12,8 @@ type queued struct {
 	done     []notice  // to be told by unlock
 	freed    []Holder  // to be released by unlock
 	marks    []mark    // Followers, in order
-	sent     int64     // of what was queued
-	lost     int64     // of what was queued, when the carrier failed, or else; in all
+	sent     int64     // of what was queued since writable; marks are relative to it
+	lost     int64     // of what was queued, when the carrier failed, or else; of the Box's whole life
 	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
 	carrying chan bool // closed when Carry has nothing left; nil while it is not called
 	owed     int32     // HasRoom reports true when held is less; 0: it need not
@@ -27,7 +27,7 @@ type queued struct {
 	first [1]Segment // room for segments
 }
 
-// nothing is what all Boxes have in which nothing waits. It is never changed: own comes first.
+// nothing is what a Box refers to while nothing waits in it. It is never changed: writable comes first.
 var nothing queued
 
 var queues = sync.Pool{New: func() any {
@@ -36,29 +36,29 @@ var queues = sync.Pool{New: func() any {
 	return q
 }}
 
-// own returns what b has queued, which may then be changed. mu is held.
-func (b *Box) own() *queued {
+// writable makes b.queued the Box's own, so that it may be changed, and returns it. mu is held.
+func (b *Box) writable() *queued {
 	if b.queued == &nothing {
 		b.queued = queues.Get().(*queued)
 	}
 	return b.queued
 }
 
-// recycle gives back what own has got, if nothing is queued. mu is held.
+// recycle gives back what writable has got, if nothing is queued. mu is held.
 func (b *Box) recycle() {
 	q := b.queued
 	if q == &nothing || len(q.segments)+len(q.marks)+len(q.done)+len(q.freed) > 0 || q.telling ||
 		q.err != nil || q.lost != 0 || q.deadline != 0 || q.carrying != nil || q.owed != 0 {
 		return
 	}
-	*q = queued{done: few(q.done), freed: few(q.freed)}
+	*q = queued{done: emptied(q.done), freed: emptied(q.freed)}
 	q.segments = q.first[:0]
 	b.queued = &nothing
 	queues.Put(q)
 }
 
-// few returns the room of an empty list, unless there once was much in it.
-func few[E any](list []E) []E {
+// emptied returns the room of an empty list, unless there once was much in it.
+func emptied[E any](list []E) []E {
 	if cap(list) > 8 {
 		return nil
 	}

@@ -12,7 +12,7 @@
 package timer
 
 // The package does no I/O and reads no clock: its owner passes the time. It must
-// not know what a timer is for; Node.Key identifies its purpose to the owner.
+// not know what a timer is for: its ID tells the owner.
 //
 // It imports the standard library only. The loop may import it, and the packages
 // above the loop.

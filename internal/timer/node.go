@@ -17,9 +17,12 @@ const pageNodes = 256
 
 func (w *Wheel) node(id ID) *node { return &w.pages[id/pageNodes][id%pageNodes] }
 
-// grow makes room for a timer that is armed for the first time.
+// has reports whether there is room for the timer: it may have been armed.
+func (w *Wheel) has(id ID) bool { return id/pageNodes < ID(len(w.pages)) }
+
+// grow makes room for a timer that may be armed for the first time.
 func (w *Wheel) grow(id ID) {
-	for id/pageNodes >= ID(len(w.pages)) {
+	for !w.has(id) {
 		w.pages = append(w.pages, new([pageNodes]node))
 	}
 }

@@ -77,7 +77,7 @@ type Wheel struct {
 	past   int            // the list for nodes that are armed for a time already reached
 	moving int            // 1 + the list that an Advance has begun to empty; 0: none
 	used   [levels]uint64 // bit s of used[l]: slot s of level l is not empty
-	head   [lists]uint32  // 1 + the first node of each circular list, or none
+	head   [lists]ID      // 1 + the first node of each circular list, or none
 }
 
 // New returns an empty wheel that starts at now, in nanoseconds of a monotonic
@@ -89,7 +89,7 @@ func New(now int64) *Wheel {
 // Len returns how many nodes are armed.
 func (w *Wheel) Len() int { return w.armed }
 
-// Arm makes timer id fire at when, instead of any earlier time it was armed for. A
+// Arm makes timer id fire at when, whatever it was armed for before. A
 // time that the last Advance had already reached fires at the next Advance,
 // never in the running one, so a timer that is armed for the past whenever it fires cannot
 // keep Advance from returning.
@@ -98,9 +98,7 @@ func (w *Wheel) Arm(id ID, when int64) {
 	if when > w.now {
 		list = w.listOf(ceilTick(when))
 	}
-	if id/pageNodes >= ID(len(w.pages)) {
-		w.grow(id)
-	}
+	w.grow(id)
 	n := w.node(id)
 	n.when = when
 	if n.list == uint16(list)+1 {
@@ -122,7 +120,7 @@ func (w *Wheel) ArmBy(id ID, when int64) {
 // When returns the time that timer id was last armed for, also after it has fired or was
 // stopped, and whether it is waiting to fire.
 func (w *Wheel) When(id ID) (when int64, armed bool) {
-	if id/pageNodes >= ID(len(w.pages)) {
+	if !w.has(id) {
 		return 0, false
 	}
 	n := w.node(id)
@@ -233,19 +231,21 @@ func (w *Wheel) Next() (when int64, ok bool) {
 // first: a node may go back there. It is the one step without a bound: there are hardly
 // any timers of 104 days.
 func (w *Wheel) refile() {
-	id, last := w.head[overflow]-1, false
-	end := w.node(id).prev
+	id := w.head[overflow] - 1
+	last := w.node(id).prev
 	w.head[overflow] = none
-	for !last {
+	for {
 		n := w.node(id)
 		next := n.next
-		last = id == end
 		dst := w.due()
 		if t := ceilTick(n.when); t > w.tick {
 			dst = w.listOf(t)
 		}
 		w.armed-- // link counts it again
 		w.link(id, n, dst)
+		if id == last {
+			return
+		}
 		id = next
 	}
 }
