@@ -200,6 +200,7 @@ func (s *Session) Data(eof bool) conn.Next {
 // request serves the next request, if its head has arrived completely.
 func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.stage == sending { // it has been sent
+		s.stage = between
 		now := s.Link.Now()
 		s.Link.Tally().Write(s.Link.OnLoop(), time.Duration(max(now-s.Since(now), 1<<(sinceUnit-1))))
 		if next := s.settle(conn.More); next != conn.More {
@@ -364,12 +365,13 @@ func (s *Session) serve(x *exchange) conn.Next {
 }
 
 // settle ends an exchange with next, or postpones that until the peer has
-// accepted the response: a client that only sends must not fill the queue.
+// accepted the response: a client that only sends must not fill the queue. After another next the
+// loop may have ended the connection, and read s, already.
 func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
 	}
-	if s.stage = between; next == conn.More && s.Link.Out().Blocked() {
+	if next == conn.More && s.Link.Out().Blocked() {
 		s.stage = sending
 		s.await()
 		return conn.Requeue
