@@ -365,8 +365,8 @@ func (s *Session) serve(x *exchange) conn.Next {
 }
 
 // settle ends an exchange with next, or postpones that until the peer has
-// accepted the response: a client that only sends must not fill the queue. After another next the
-// loop may have ended the connection, and read s, already.
+// accepted the response: a client that only sends must not fill the queue. The stage changes only if
+// the connection is kept: after a hijack the loop may already call Closed, which reads it.
 func (s *Session) settle(next conn.Next) conn.Next {
 	if s.is(broken) {
 		return conn.Close
