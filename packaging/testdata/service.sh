@@ -16,6 +16,15 @@ healthy() {
 	done
 	fail "$(chert health "$@" 2>&1)"
 }
+# logged waits until a request is in the log, which is written after its response.
+logged() {
+	for _ in $(seq 100); do
+		if [ -s /var/log/chert/access.log ]; then return; fi
+		sleep 0.1
+		chert health https://localhost/ --at 80 --insecure >/dev/null
+	done
+	fail "$(ls -l /var/log/chert)"
+}
 pid() { systemctl show -P MainPID chert; }
 
 echo "=== install: the service is enabled and runs"
@@ -52,14 +61,10 @@ healthy https://localhost/ --at unix:/run/chert/socket --insecure
 
 if command -v logrotate >/dev/null; then
 	echo "=== rotation of the log"
+	logged # an empty log is not rotated
 	logrotate --force /etc/logrotate.d/chert
-	healthy https://localhost/ --at 80 --insecure
-	for _ in $(seq 100); do
-		if [ -s /var/log/chert/access.log ]; then break; fi
-		sleep 0.1
-		chert health https://localhost/ --at 80 --insecure >/dev/null
-	done
-	[ -s /var/log/chert/access.log ] && [ -s /var/log/chert/access.log.1 ] || fail "$(ls -l /var/log/chert)"
+	[ -s /var/log/chert/access.log.1 ] || fail "$(ls -l /var/log/chert)"
+	logged
 fi
 
 echo "=== upgrade: the new version takes over without a refused connection"
