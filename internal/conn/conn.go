@@ -136,7 +136,7 @@ func (c *Conn) SetDeadline(ns int64) {
 func (c *Conn) arm() {
 	due := c.deadline
 	if q := c.queue.Load(); q != nil {
-		due = min(due, q.giveUp)
+		due = min(due, q.giveUp())
 	}
 	if due != poll.Never {
 		c.loop.ArmBy(c.handle, due)
@@ -374,9 +374,6 @@ func (c *Conn) act(next Next) (goOn bool) {
 		}
 		stalled = q.Waits()
 	}
-	if q != nil && !stalled {
-		q.giveUp = poll.Never
-	}
 	switch next {
 	case More:
 		if stalled {
@@ -422,7 +419,7 @@ func (c *Conn) awaitPeer(q *queue) (goOn bool) {
 		c.loop.Requeue(c.handle)
 	}
 	on := c.readsOn(q)
-	if !on || q.giveUp == poll.Never {
+	if !on || q.giveUp() == poll.Never {
 		c.patience(q)
 	}
 	c.arm()
@@ -456,7 +453,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		c.handBack(next) // the disk was slow
 		return false, false
 	}
-	q.giveUp = poll.Never // the peer has accepted something, or is about to be found to
+	q.Accepted() // or is about to be found to have
 	switch {
 	case err != nil && c.phase < ending && dialled(c.session):
 		c.hear(err) // what the peer has said before may say why

@@ -15,11 +15,8 @@ func (c *Conn) Expire() {
 	}
 	q := c.queue.Load()
 	stalled := q != nil && q.Waits()
-	if q != nil && !stalled {
-		q.giveUp = poll.Never
-	}
 	now := c.loop.Now()
-	if stalled && q.giveUp <= now {
+	if stalled && q.giveUp() <= now {
 		if !c.progress(q) {
 			id := tally.LateStall
 			if q.Overdue(now) {
@@ -31,7 +28,7 @@ func (c *Conn) Expire() {
 			c.closeNow()
 			return
 		}
-		q.giveUp = poll.Never
+		q.Accepted()
 		c.awaitPeer(q)
 	}
 	switch {
@@ -56,17 +53,18 @@ func (c *Conn) sendBeside() {
 	if q == nil {
 		return
 	}
-	left := c.flushBeside()
-	if q.giveUp = poll.Never; left {
+	if c.flushBeside() {
 		c.patience(q)
 		c.armBeside(q)
+	} else {
+		q.Accepted()
 	}
 }
 
 // armBeside is arm without the deadline, which is the owner's.
 func (c *Conn) armBeside(q *queue) {
-	if q.giveUp != poll.Never {
-		c.loop.ArmBy(c.handle, q.giveUp)
+	if at := q.giveUp(); at != poll.Never {
+		c.loop.ArmBy(c.handle, at)
 	}
 }
 
@@ -75,7 +73,7 @@ func (c *Conn) expireBeside() {
 	q := c.queue.Load()
 	switch {
 	case q == nil || !q.sharedWaits():
-	case q.giveUp > c.loop.Now():
+	case q.giveUp() > c.loop.Now():
 		c.armBeside(q)
 	case c.progress(q):
 		c.sendBeside()
@@ -95,7 +93,7 @@ func (c *Conn) Mail(message any) {
 		c.takeBack(m)
 	case queueStalled:
 		q := c.queue.Load()
-		q.giveUp = poll.Never // that of an earlier wait
+		q.Accepted() // before it had to wait again
 		if c.state.Load()&owned != 0 {
 			c.sendBeside()
 		} else if c.phase <= ending && q.Waits() {

@@ -16,16 +16,11 @@ import (
 type queue struct {
 	outbox.Box
 	layer *layered // immutable; nil for plain text
-	// Used by the loop only. giveUp is when it gives up on a peer that accepts nothing, of
-	// sys.Nanotime; poll.Never while it does not wait for one. outq is what the socket held
-	// when that was set.
-	giveUp int64
-	outq   int32
 }
 
 // newQueue gives the connection a queue, for plain text if layer is nil. Only the owner may call it.
 func (c *Conn) newQueue(layer *layered) *queue {
-	q := &queue{layer: layer, giveUp: poll.Never}
+	q := &queue{layer: layer}
 	q.Init((*carrier)(c))
 	c.queue.Store(q)
 	return q
@@ -59,17 +54,26 @@ func (c *Conn) Out() *outbox.Box {
 	return nil
 }
 
+// giveUp returns when the loop gives up on a peer that accepts nothing, of sys.Nanotime;
+// poll.Never while it does not wait for one.
+func (q *queue) giveUp() int64 {
+	if at, _ := q.GiveUp(); at != 0 {
+		return at
+	}
+	return poll.Never
+}
+
 // patience sets when to give up on a peer that accepts nothing from now on.
 func (c *Conn) patience(q *queue) {
-	q.giveUp = q.Until(c.loop.Now(), c.shared.Limits.WriteStall, poll.Never)
-	q.outq = int32(c.loop.Poller().Queued(int(c.fd)))
+	q.Await(c.loop.Now(), c.shared.Limits.WriteStall, int32(c.loop.Poller().Queued(int(c.fd))))
 }
 
 // progress reports, when giveUp has passed, whether the peer has nevertheless accepted
 // something. A socket becomes writable when a third of its buffer is free, which may be
 // megabytes: a client that has accepted less than that may continue.
 func (c *Conn) progress(q *queue) bool {
-	return int32(c.loop.Poller().Queued(int(c.fd))) < q.outq && !q.Overdue(c.loop.Now())
+	_, before := q.GiveUp()
+	return int32(c.loop.Poller().Queued(int(c.fd))) < before && !q.Overdue(c.loop.Now())
 }
 
 // lose records that n bytes that were not queued were lost. Only the owner may call it.

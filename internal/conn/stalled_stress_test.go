@@ -144,7 +144,7 @@ func endSoon(r *rig, f *fake, what Command) {
 	r.loop.Do(func() {
 		if f.isStuck() {
 			q := f.queue.Load()
-			q.outq, q.giveUp = 0, 0
+			q.Await(0, 1, 0)
 			f.Expire()
 		}
 	})

@@ -325,13 +325,13 @@ func TestStalledExpires(t *testing.T) {
 	c := r.open(s.fake)
 	c.Send("file 8388608\n")
 	r.stuck(s.fake)
-	expire := func() (is phase) {
+	expire := func(before int32) (is phase) {
 		r.on(func() {
 			if !s.isStuck() {
 				t.Error("the answer goes on")
 				return
 			}
-			s.queue.Load().giveUp = 0
+			s.queue.Load().Await(0, 1, before)
 			s.Expire()
 			is = s.phase
 		})
@@ -339,19 +339,22 @@ func TestStalledExpires(t *testing.T) {
 	}
 	c.Want("a file: ")
 	rest := stalledBytes
+	var now int32
+	held := func() { now = int32(sys.Queued(int(s.fd))) }
 	for range 3 {
 		// Less than makes the socket writable.
-		var before, now int32
-		r.on(func() { before = int32(s.queue.Load().outq) })
-		for now = before; now >= before; r.on(func() { now = int32(sys.Queued(int(s.fd))) }) {
+		r.on(held)
+		before := now
+		for ; now >= before; r.on(held) {
 			c.Want(string(rest[:1000]))
 			rest = rest[1000:]
 		}
-		if is := expire(); is != reading {
+		if is := expire(before); is != reading {
 			t.Fatalf("a client that drips is cut off: phase %d", is)
 		}
 	}
-	if is := expire(); is != closed {
+	r.on(held)
+	if is := expire(now); is != closed {
 		t.Errorf("one that has stopped is not: phase %d", is)
 	}
 	servertest.Await(t, s.closed, "Closed")

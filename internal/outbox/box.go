@@ -20,15 +20,32 @@ type Box struct {
 	blocking bool // the Sink waits: only Carry calls it; immutable
 	shared   bool // see Share; immutable once others use it
 	closed   bool // see Close
-	// blocked: what is queued has had to wait for the peer, or for its turn. It changes with
-	// mu held.
-	blocked atomic.Bool
-	// busy: there are segments, an error, or room that HasRoom must report. It is set by
-	// unlock, so that the owner need not lock mu when there is nothing to do.
-	busy atomic.Bool
-	// missed: PullBeside has found mu locked by a goroutine that may have found the Sink
-	// full before the event.
-	missed atomic.Bool
+	facts    atomic.Uint32
+}
+
+// Bits of Box.facts.
+const (
+	// What is queued has had to wait for the peer, or for its turn. It changes with mu held.
+	blocked uint32 = 1 << iota
+	// There are segments, an error, or room that HasRoom must report. It is set by unlock,
+	// so that the owner need not lock mu when there is nothing to do.
+	busy
+	// PullBeside has found mu locked by a goroutine that may have found the Sink full before
+	// the event.
+	missed
+)
+
+func (b *Box) is(fact uint32) bool { return b.facts.Load()&fact != 0 }
+
+// set sets or clears a fact, which costs nothing if it is so already.
+func (b *Box) set(fact uint32, yes bool) {
+	switch {
+	case yes == b.is(fact):
+	case yes:
+		b.facts.Or(fact)
+	default:
+		b.facts.And(^fact)
+	}
 }
 
 // Init prepares b.
@@ -43,15 +60,13 @@ func (b *Box) InitCarried(sink Sink) {
 
 // unlock unlocks mu, and then does what must not be done under it.
 func (b *Box) unlock() {
-	if busy := len(b.segments) > 0 || b.owed != 0 || b.err != nil; busy != b.busy.Load() {
-		b.busy.Store(busy)
-	}
+	b.set(busy, len(b.segments) > 0 || b.owed != 0 || b.err != nil)
 	if b.due() {
 		b.settle()
 	}
 	b.recycle()
 	b.mu.Unlock()
-	if b.missed.Load() && b.missed.Swap(false) {
+	if b.is(missed) && b.facts.And(^missed)&missed != 0 {
 		b.sink.Wake()
 	}
 }
@@ -108,7 +123,7 @@ func (b *Box) joinsLast(i int) bool {
 
 // stall records that the Sink has accepted no more, which err says. mu is held.
 func (b *Box) stall(err error) {
-	b.blocked.Store(true)
+	b.set(blocked, true)
 	q := b.writable()
 	q.stalled, q.kept = err != ErrYield, err == ErrKept
 }
@@ -116,11 +131,9 @@ func (b *Box) stall(err error) {
 // unblock is called when b has become empty. mu is held.
 func (b *Box) unblock() {
 	if b.queued != &nothing {
-		b.segments, b.deadline, b.kept = b.first[:0], 0, false
+		b.segments, b.deadline, b.giveUp, b.kept = b.first[:0], 0, 0, false
 	}
-	if b.blocked.Load() {
-		b.blocked.Store(false)
-	}
+	b.set(blocked, false)
 }
 
 // pull pushes what the Sink accepts, and keeps the rest. mu is held.
@@ -189,7 +202,7 @@ func (b *Box) clear() {
 // put sends or queues p and then q, of which b keeps copies. mu is held.
 func (b *Box) put(p, q []byte) error {
 	// What has already waited is sent at an event, or in its turn.
-	waits := b.blocking || b.blocked.Load()
+	waits := b.blocking || b.is(blocked)
 	switch {
 	case b.err != nil:
 		return b.err
@@ -359,8 +372,8 @@ func (b *Box) Err() error {
 
 // Blocked reports whether bytes wait for the peer to accept them, or for their turn. In a nil
 // Box nothing waits.
-func (b *Box) Blocked() bool { return b != nil && b.blocked.Load() }
+func (b *Box) Blocked() bool { return b != nil && b.is(blocked) }
 
 // Busy reports whether the owner must act: something is queued, HasRoom has something to
 // report, or the carrier has failed.
-func (b *Box) Busy() bool { return b.busy.Load() }
+func (b *Box) Busy() bool { return b.is(busy) }

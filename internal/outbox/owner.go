@@ -27,7 +27,7 @@ func (b *Box) Join(w *Write) (joined bool) {
 	n := len(w.A) + len(w.B)
 	b.mu.Lock()
 	last := len(b.segments) - 1
-	if joined = last >= 0 && n <= SmallWrite && b.held+n <= HighWater && b.err == nil && !b.blocked.Load() &&
+	if joined = last >= 0 && n <= SmallWrite && b.held+n <= HighWater && b.err == nil && !b.is(blocked) &&
 		b.segments[last].plain(); joined {
 		s := &b.segments[last]
 		s.own = s.own.Grow(n)
@@ -78,7 +78,7 @@ func (b *Box) Pull(whole bool) error {
 func (b *Box) Uncork() (tried bool, err error) {
 	b.mu.Lock()
 	defer b.unlock()
-	if len(b.segments) == 0 || b.err != nil || b.blocked.Load() {
+	if len(b.segments) == 0 || b.err != nil || b.is(blocked) {
 		return false, b.err
 	}
 	return true, b.pull(false)
@@ -90,11 +90,11 @@ func (b *Box) Uncork() (tried bool, err error) {
 // Box watches.
 func (b *Box) PullBeside() (left bool) {
 	if !b.mu.TryLock() {
-		b.missed.Store(true)
+		b.set(missed, true)
 		if !b.mu.TryLock() {
 			return false // unlock sees it
 		}
-		b.missed.Store(false)
+		b.set(missed, false)
 	}
 	defer b.unlock()
 	for i := range b.segments {
@@ -114,11 +114,11 @@ func (b *Box) Nudge(last bool) (left bool) {
 	if b.err != nil || b.closed && !last {
 		return false
 	}
-	blocked := b.blocked.Load()
-	if n := len(b.segments); blocked && n > 0 && b.segments[n-1].Size() == 0 && b.segments[n-1].holder == nil {
+	waits := b.is(blocked)
+	if n := len(b.segments); waits && n > 0 && b.segments[n-1].Size() == 0 && b.segments[n-1].holder == nil {
 		return true // one is enough, however often a peer has the Sink want to send something
 	}
-	if b.add(&Segment{}, blocked); !blocked && b.pull(false) == nil && b.stalled && !last {
+	if b.add(&Segment{}, waits); !waits && b.pull(false) == nil && b.stalled && !last {
 		b.sink.Wake()
 	}
 	return len(b.segments) > 0
@@ -148,19 +148,39 @@ func (b *Box) ToCheck() Holder {
 	return b.segments[0].holder
 }
 
-// Until returns when to give up on a peer that accepts nothing for a time of stall from now
-// on; never if that is not bounded.
-func (b *Box) Until(now, stall, never int64) int64 {
+// Await says that the peer has accepted nothing until now, while the carrier has had kept bytes
+// for it, and is given up after a time of stall, or at the deadline of what is queued, if that
+// is earlier. A stall of 0 or less is not bounded.
+func (b *Box) Await(now, stall int64, kept int32) {
 	b.mu.Lock()
 	defer b.unlock()
-	u := never
-	if stall > 0 {
-		u = now + stall
+	if len(b.segments) == 0 {
+		return // another goroutine has sent it
 	}
-	if b.deadline != 0 {
-		u = min(u, b.deadline)
+	b.giveUp, b.before = b.deadline, kept
+	if stall > 0 && (b.giveUp == 0 || now+stall < b.giveUp) {
+		b.giveUp = now + stall
 	}
-	return u
+}
+
+// GiveUp returns when the peer is given up, as Await has said, and how much the carrier had for
+// it. It is 0 after Accepted, and while nothing is queued.
+func (b *Box) GiveUp() (at int64, before int32) {
+	if !b.Busy() {
+		return 0, 0
+	}
+	b.mu.Lock()
+	defer b.unlock()
+	return b.giveUp, b.before
+}
+
+// Accepted says that the peer has accepted something since Await.
+func (b *Box) Accepted() {
+	b.mu.Lock()
+	defer b.unlock()
+	if b.giveUp != 0 {
+		b.giveUp = 0
+	}
 }
 
 // Overdue reports whether the deadline of what is queued has passed.
