@@ -65,8 +65,9 @@ func (e *Ending) watch(w wire.Watcher) bool {
 }
 
 // handed is called when the handler has returned: then the request and the response are
-// valid for the last time, and whatever has already ended is over for the watchers.
-func (e *Ending) handed(c *Client) {
+// valid for the last time, and whatever has already ended is over for the watchers. It reports
+// whether there are any.
+func (e *Ending) handed(c *Client) (watched bool) {
 	e.mu.Lock()
 	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
 	e.mu.Unlock()
@@ -80,6 +81,7 @@ func (e *Ending) handed(c *Client) {
 	if over {
 		e.notify(c)
 	}
+	return o.watcher != nil
 }
 
 // Over is called when what continues the response has ended: complete, unless some of it
@@ -122,8 +124,10 @@ func (x *Exchange) ending() *Ending {
 // handOver is called when the handler has returned that has passed on the response, or has
 // taken the connection from the server.
 func (x *Exchange) handOver() {
-	if e := x.ending(); e != nil {
-		e.handed(x.c)
+	if e := x.ending(); e != nil && !e.handed(x.c) {
+		if t, ok := x.rare.taken.(*taken); ok {
+			t.handed()
+		}
 	}
 }
 

@@ -31,20 +31,17 @@ func (w *Response) TakeOver(begin func(takeover.Link) takeover.Session) error {
 		status = http.StatusOK // RFC 8441 section 5
 	}
 	return w.passOn(status, true, func(c *Client) *Ending {
-		t := &taken{c: c}
-		if w.x.Shared {
-			st := w.x.stream()
-			st.Share()
-			t.Link = st
-			t.facts.Store(oneOfMany)
+		t, a := &taken{c: c}, new(aside)
+		if t.aside.Store(a); w.x.Shared {
+			a.stream = w.x.stream()
+			a.stream.Share()
 		} else {
 			c.Link.Share()
-			t.Link = c.Link
 		}
 		t.Session = begin(t)
 		w.x.seldom().taken = t
 		t.count(true)
-		return &t.Ending
+		return &a.Ending
 	})
 }
 
@@ -125,10 +122,9 @@ func (x *Exchange) Taken() conn.Session {
 // taken is a connection that was taken over, or a stream: the takeover.Link of its Session, and
 // the conn.Session of the Link below.
 type taken struct {
-	Ending
 	takeover.Session
-	link.Link // a Stream if it is one of many
-	c         *Client
+	c     *Client
+	aside atomic.Pointer[aside] // nil if there is nothing in it
 	// began is when the current run of user code began, and then how long it took, or is
 	// negative after a panic. Used by the owner; 0 if the run is not timed.
 	began int64
@@ -140,20 +136,48 @@ type taken struct {
 
 // Bits of taken.facts.
 const (
-	oneOfMany   uint32 = 1 << iota // it is a stream; immutable
-	asked                          // Quick was called
+	asked       uint32 = 1 << iota // Quick was called
 	likelyQuick                    // the user code is likely to be
 	ranLate                        // it was not
 	oneRun                         // the runs of a stream are counted from this bit on: see selected
 )
 
+// aside is what most of what is taken over does not need when its handler has returned.
+type aside struct {
+	Ending        // for watchers
+	stream Stream // which was taken over; nil if it is a connection; immutable
+}
+
+// handed is called when the handler has returned, and nothing watches for the end.
+func (t *taken) handed() {
+	if t.stream() == nil {
+		t.aside.Store(nil)
+	}
+}
+
 // stream returns the Stream that was taken over; nil if it is a connection.
 func (t *taken) stream() Stream {
-	if t.facts.Load()&oneOfMany == 0 {
-		return nil
+	if a := t.aside.Load(); a != nil {
+		return a.stream
 	}
-	return t.Link.(Stream)
+	return nil
 }
+
+// link returns what was taken over.
+func (t *taken) link() link.Link {
+	if st := t.stream(); st != nil {
+		return st
+	}
+	return t.c.Link
+}
+
+// Buffered and the following implement link.Link.
+func (t *taken) Buffered() []byte        { return t.link().Buffered() }
+func (t *taken) Discard(n int)           { t.link().Discard(n) }
+func (t *taken) OnLoop() bool            { return t.link().OnLoop() }
+func (t *taken) Post(f func() conn.Next) { t.link().Post(f) }
+func (t *taken) SetDeadline(ns int64)    { t.link().SetDeadline(ns) }
+func (t *taken) Now() int64              { return t.link().Now() }
 
 var (
 	_ takeover.Link = (*taken)(nil)
@@ -185,7 +209,9 @@ func (t *taken) Closed(hijacked bool) {
 	t.count(false)
 	t.Session.Closed(hijacked)
 	_, lost := t.tail().Unsent()
-	t.Over(t.c, lost, true)
+	if a := t.aside.Load(); a != nil {
+		a.Over(t.c, lost, true)
+	}
 }
 
 func (t *taken) tail() Tail {
@@ -231,8 +257,8 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 	} else {
 		much, err = t.c.Link.Out().Offer(a, b, limit)
 	}
-	if err == nil {
-		t.Given(len(a) + len(b))
+	if w := t.aside.Load(); w != nil && err == nil {
+		w.Given(len(a) + len(b))
 	}
 	return much, err
 }
@@ -267,7 +293,7 @@ func (t *taken) selected() bool {
 	switch {
 	case !t.OnLoop():
 		return true
-	case t.facts.Load()&oneOfMany != 0:
+	case t.stream() != nil:
 		return t.facts.Add(oneRun)/oneRun%stats.SampleEvery == 1
 	}
 	return t.c.Link.Tally().Messages.Next() != 0

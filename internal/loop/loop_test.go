@@ -278,19 +278,23 @@ func TestTimers(t *testing.T) {
 		fds = append(fds, fd, peer)
 		s := &sock{}
 		again := i%3 == 0
+		var when int64
+		arm := func(after time.Duration) {
+			when = sys.Nanotime() + int64(after)
+			l.Arm(s.handle, when)
+		}
 		s.expire = func() {
-			when, _ := l.wheel.When(s.handle.slot)
 			fired <- firing{sys.Nanotime(), when}
 			if again {
 				again = false
-				l.Arm(s.handle, sys.Nanotime()+int64(time.Millisecond))
+				arm(time.Millisecond)
 				return
 			}
 			l.Detach(s.handle)
 		}
 		l.Do(func() {
 			l.attach(t, s, fd)
-			l.Arm(s.handle, sys.Nanotime()+int64(i)*int64(3*time.Millisecond))
+			arm(time.Duration(i) * 3 * time.Millisecond)
 		})
 	}
 	// One that is stopped and one whose Sock is detached do not fire.

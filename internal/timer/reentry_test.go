@@ -32,7 +32,7 @@ func TestFireMayChangeTheWheel(t *testing.T) {
 		acted := false
 		advance := func() (fired string) {
 			w.Advance(2*sec, func(id ID) {
-				if _, armed := w.When(id); armed {
+				if w.Armed(id) {
 					t.Errorf("%s: fired while armed", tt.why)
 				}
 				fired += string(rune('a' + id))

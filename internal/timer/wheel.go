@@ -94,13 +94,13 @@ func (w *Wheel) Len() int { return w.armed }
 // never in the running one, so a timer that is armed for the past whenever it fires cannot
 // keep Advance from returning.
 func (w *Wheel) Arm(id ID, when int64) {
-	list := w.past
+	list, tick := w.past, ceilTick(when)
 	if when > w.now {
-		list = w.listOf(ceilTick(when))
+		list = w.listOf(tick)
 	}
 	w.grow(id)
 	n := w.node(id)
-	n.when = when
+	n.set(tick)
 	if n.list == uint16(list)+1 {
 		return // A deadline pushed within its slot: the common re-arm.
 	}
@@ -110,26 +110,19 @@ func (w *Wheel) Arm(id ID, when int64) {
 	w.link(id, n, list)
 }
 
-// ArmBy is Arm unless the timer is armed for that time or an earlier one.
+// ArmBy is Arm unless the timer is armed and fires by then.
 func (w *Wheel) ArmBy(id ID, when int64) {
-	if due, armed := w.When(id); !armed || due > when {
+	if !w.Armed(id) || w.node(id).at() > ceilTick(when) {
 		w.Arm(id, when)
 	}
 }
 
-// When returns the time that timer id was last armed for, also after it has fired or was
-// stopped, and whether it is waiting to fire.
-func (w *Wheel) When(id ID) (when int64, armed bool) {
-	if !w.has(id) {
-		return 0, false
-	}
-	n := w.node(id)
-	return n.when, n.list != 0
-}
+// Armed reports whether timer id is waiting to fire.
+func (w *Wheel) Armed(id ID) bool { return w.has(id) && w.node(id).list != 0 }
 
 // Stop disarms a timer. Stopping an unarmed one does nothing.
 func (w *Wheel) Stop(id ID) {
-	if _, armed := w.When(id); armed {
+	if w.Armed(id) {
 		w.unlink(id, w.node(id))
 	}
 }
@@ -192,7 +185,7 @@ func (w *Wheel) empty(list int, fire func(ID), more func() bool) (done bool) {
 		id := w.head[list] - 1
 		n := w.node(id)
 		w.unlink(id, n)
-		if t := ceilTick(n.when); list < wheelSlots && t > w.tick {
+		if t := n.at(); list < wheelSlots && t > w.tick {
 			w.link(id, n, w.listOf(t))
 			if moved++; moved < movesAtOnce {
 				continue
@@ -238,7 +231,7 @@ func (w *Wheel) refile() {
 		n := w.node(id)
 		next := n.next
 		dst := w.due()
-		if t := ceilTick(n.when); t > w.tick {
+		if t := n.at(); t > w.tick {
 			dst = w.listOf(t)
 		}
 		w.armed-- // link counts it again

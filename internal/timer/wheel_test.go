@@ -34,8 +34,8 @@ func checkLists(t *testing.T, w *Wheel) {
 				t.Fatalf("list %d is broken", i)
 			}
 			if i <= overflow && i != w.moving-1 {
-				if c := ceilTick(n.when); c <= w.tick || w.listOf(c) != i {
-					t.Fatalf("when %d lies in list %d at tick %d", n.when, i, w.tick)
+				if c := n.at(); c <= w.tick || w.listOf(c) != i {
+					t.Fatalf("%d lies in list %d at tick %d", c, i, w.tick)
 				}
 			}
 			if id = n.next; id == h-1 {
@@ -101,7 +101,7 @@ func TestFiresInTime(t *testing.T) {
 			const n = 7
 			when := start + tt.after
 			w.Arm(n, when)
-			if at, armed := w.When(n); !armed || at != when || w.Len() != 1 {
+			if !w.Armed(n) || w.node(n).at() != ceilTick(when) || w.Len() != 1 {
 				t.Fatalf("%s: not armed", tt.why)
 			}
 			var at int64
@@ -115,7 +115,7 @@ func TestFiresInTime(t *testing.T) {
 			if at < when || at >= when+Tick {
 				t.Errorf("from %d, %s: armed for %d, fired at %d", start, tt.why, when, at)
 			}
-			if _, armed := w.When(n); armed || w.Len() != 0 {
+			if w.Armed(n) || w.Len() != 0 {
 				t.Errorf("%s: still armed", tt.why)
 			}
 			if _, ok := w.Next(); ok {
@@ -148,8 +148,7 @@ func TestEndOfTime(t *testing.T) {
 	fired := 0
 	w.Advance(math.MaxInt64-1, func(ID) { fired++ }, nil)
 	checkLists(t, w)
-	_, armed := w.When(n)
-	if _, left := w.When(never); fired != 1 || armed || !left {
+	if fired != 1 || w.Armed(n) || !w.Armed(never) {
 		t.Errorf("fired %d", fired)
 	}
 	if when, ok := w.Next(); !ok || when != math.MaxInt64 {
@@ -218,7 +217,7 @@ func TestOrder(t *testing.T) {
 	}
 	last := int64(-1)
 	w.Advance(hour, func(id ID) {
-		when, _ := w.When(id)
+		when := w.node(id).at()
 		if when < last {
 			t.Fatalf("%d after %d", when, last)
 		}
@@ -242,7 +241,7 @@ func TestParts(t *testing.T) {
 		for done := false; !done; calls++ {
 			asked, before := 0, fired
 			done = w.Advance(now, func(id ID) {
-				when, _ := w.When(id)
+				when := w.node(id).at() * Tick
 				if fired++; when < last || when > now {
 					t.Fatalf("armed for %d, fired at %d after %d", when, now, last)
 				}
@@ -267,18 +266,18 @@ func TestArmBy(t *testing.T) {
 	const id = 1000 // in a page of its own
 	for _, step := range []struct{ by, want int64 }{{9 * sec, 9 * sec}, {12 * sec, 9 * sec}, {4 * sec, 4 * sec}} {
 		w.ArmBy(id, step.by)
-		if when, armed := w.When(id); !armed || when != step.want || w.Len() != 1 {
-			t.Errorf("armed by %d: %d, %v", step.by, when, armed)
+		if at := w.node(id).at(); !w.Armed(id) || at != ceilTick(step.want) || w.Len() != 1 {
+			t.Errorf("armed by %d: in tick %d, %v", step.by, at, w.Armed(id))
 		}
 	}
 	w.Stop(id)
 	w.ArmBy(id, 20*sec) // what it was stopped at does not count
-	if when, armed := w.When(id); !armed || when != 20*sec {
-		t.Errorf("after Stop: %d, %v", when, armed)
+	if at := w.node(id).at(); !w.Armed(id) || at != ceilTick(20*sec) {
+		t.Errorf("after Stop: in tick %d, %v", at, w.Armed(id))
 	}
 	checkLists(t, w)
-	if when, armed := w.When(id + pageNodes); armed || when != 0 {
-		t.Errorf("a timer never armed: %d, %v", when, armed)
+	if w.Armed(id + pageNodes) {
+		t.Error("a timer never armed is armed")
 	}
 	w.Stop(id + pageNodes)
 }
