@@ -18,13 +18,13 @@ import (
 type layered struct {
 	Layer
 	raw    *buf.Buf // read from the socket and not opened: less than a record, or held
-	held   bool     // raw has a whole record: there is more without a read of the socket
 	sealed *buf.Buf // sealed, and not taken by the socket
 	eof    error    // what ended the peer's side; nil until then
-	closed bool     // the peer was told that no more is sent; the loop's
 
 	mu       sync.Mutex
 	watching atomic.Bool // WatchPeer was called; the loop reads for it, under mu, which guards what is stored
+	held     bool        // raw has a whole record: there is more without a read of the socket
+	closed   bool        // the peer was told that no more is sent; the loop's
 }
 
 // watch reads ahead, to see whether the peer has ended its side: unlike the end of

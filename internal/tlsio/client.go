@@ -62,7 +62,7 @@ func (h *Connect) shake() error {
 		lent.SetReadDeadline(h.by)
 		lent.SetWriteDeadline(h.by)
 	}
-	w := &wire{link: h.Link, fill: h.fill, many: true}
+	w := &wire{link: h.Link, below: &below{fill: h.fill}, many: true}
 	w.tc = tls.Client(w, h.TLS)
 	if err := w.tc.HandshakeContext(context.Background()); err != nil {
 		return err

@@ -235,7 +235,7 @@ func (s *shaking) shake() conn.Next {
 		h.by = time.Now().Add(time.Duration(d - sys.Nanotime()))
 	}
 	h.cfg.Bound.start(h)
-	w := &wire{link: h.link, fill: h.fill}
+	w := &wire{link: h.link, below: &below{fill: h.fill}}
 	w.tc = tls.Server(w, h.cfg.TLS)
 	err := w.tc.HandshakeContext(h.upper.HandshakeContext())
 	h.cfg.Bound.leave(h)

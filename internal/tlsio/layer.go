@@ -17,7 +17,7 @@ var _ conn.Layer = (*layer)(nil)
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() conn.Layer {
 	w.mu.Lock()
-	w.mode, w.fill, w.lends = inMemory, nil, lends()
+	w.mode, w.below, w.lends = inMemory, nil, lends()
 	w.many = w.many || w.tc.ConnectionState().NegotiatedProtocol == "h2"
 	w.mu.Unlock()
 	l := (*layer)(w)
@@ -87,10 +87,10 @@ func (l *layer) read(p, record []byte) (n, left int, err error) {
 		n, err = l.tc.Read(p)
 		return n, takeBack(l.tc), err
 	}
-	l.in = record
+	b := (*wire)(l).open(record)
 	n, err = l.tc.Read(p)
-	left = len(l.in)
-	l.in = nil
+	left = len(b.in)
+	b.in = nil
 	return n, left, err
 }
 

@@ -17,19 +17,34 @@ import (
 type wire struct {
 	tc   *tls.Conn
 	link conn.Link
-	fill func() error // of the handshake: waits for more; nil once it is over
-	left int          // of the record that the handshake is reading
-	in   []byte       // of the record that is being opened
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// below is of the handshake, or of the mode overConn. In memory a wire has none as long as
+	// each record is lent: an idle connection keeps the wire.
+	below   *below
+	out     []byte        // written to memory
+	owed    atomic.Uint32 // bytes of out, if not sealing
 	mode    mode
 	sealing bool
-	many    bool         // records are opened together; immutable once inMemory
-	lends   bool         // records to tc, instead of having it copy them; immutable once inMemory
-	out     []byte       // written to memory
-	owed    atomic.Int64 // bytes of out, if not sealing
-	nc      net.Conn     // with overConn
-	raw     []byte       // to be read before nc
+	many    bool // records are opened together; immutable once inMemory
+	lends   bool // records to tc, instead of having it copy them; immutable once inMemory
+}
+
+// below is what a wire reads from. One goroutine at a time uses it; nc is immutable.
+type below struct {
+	fill func() error // of the handshake: waits for more
+	left int          // of the record that the handshake is reading
+	in   []byte       // of the record that is being opened, or to be read before nc
+	nc   net.Conn     // with overConn
+}
+
+// read reads what is in b, as the first part of p.
+func (b *below) read(p []byte) (n int) {
+	n = copy(p, b.in)
+	if b.in = b.in[n:]; len(b.in) == 0 {
+		b.in = nil
+	}
+	return n
 }
 
 type mode uint8
@@ -45,54 +60,55 @@ const (
 func (w *wire) over(nc net.Conn, raw []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mode, w.fill, w.nc = overConn, nil, nc
+	w.mode, w.below = overConn, &below{nc: nc}
 	if w.tc == nil || !put(w.tc, nc, raw) {
-		w.raw = raw
+		w.below.in = raw
 	}
 }
 
-// where returns what is below now; nc is nil except with overConn.
-func (w *wire) where() (mode, net.Conn) {
+// open makes record what is read in memory. Only the reader may call it.
+func (w *wire) open(record []byte) *below {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mode, w.nc
+	if w.below == nil {
+		w.below = new(below)
+	}
+	w.below.in = record
+	return w.below
+}
+
+// where returns what is below now, which may be nil in memory.
+func (w *wire) where() (mode, *below) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mode, w.below
 }
 
 // Read implements net.Conn. One goroutine at a time calls it.
 func (w *wire) Read(p []byte) (int, error) {
-	switch mode, nc := w.where(); mode {
-	case overLink:
-		return w.readLink(p)
-	case inMemory:
-		if len(w.in) == 0 {
-			return 0, os.ErrDeadlineExceeded // a temporary error
-		}
-		n := copy(p, w.in)
-		w.in = w.in[n:]
-		return n, nil
+	switch mode, b := w.where(); {
+	case mode == overLink:
+		return w.readLink(b, p)
+	case b != nil && len(b.in) > 0:
+		return b.read(p), nil
+	case mode == inMemory:
+		return 0, os.ErrDeadlineExceeded // a temporary error
 	default:
-		if len(w.raw) > 0 {
-			n := copy(p, w.raw)
-			if w.raw = w.raw[n:]; len(w.raw) == 0 {
-				w.raw = nil
-			}
-			return n, nil
-		}
-		return nc.Read(p)
+		return b.nc.Read(p)
 	}
 }
 
 // readLink returns nothing beyond the current record: what follows the handshake is
 // for the Layer.
-func (w *wire) readLink(p []byte) (int, error) {
-	for w.left == 0 {
-		b := w.link.Buffered()
-		if len(b) >= headerSize {
-			w.left = headerSize + int(binary.BigEndian.Uint16(b[3:]))
+func (w *wire) readLink(b *below, p []byte) (int, error) {
+	for b.left == 0 {
+		have := w.link.Buffered()
+		if len(have) >= headerSize {
+			b.left = headerSize + int(binary.BigEndian.Uint16(have[3:]))
 			break
 		}
-		if err := w.fill(); err != nil {
-			n := copy(p, b) // the next fill returns the error again
+		if err := b.fill(); err != nil {
+			n := copy(p, have) // the next fill returns the error again
 			w.link.Discard(n)
 			if n > 0 {
 				err = nil
@@ -101,13 +117,13 @@ func (w *wire) readLink(p []byte) (int, error) {
 		}
 	}
 	for len(w.link.Buffered()) == 0 {
-		if err := w.fill(); err != nil {
+		if err := b.fill(); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(p, w.link.Buffered()[:min(len(w.link.Buffered()), w.left)])
+	n := copy(p, w.link.Buffered()[:min(len(w.link.Buffered()), b.left)])
 	w.link.Discard(n)
-	w.left -= n
+	b.left -= n
 	return n, nil
 }
 
@@ -119,11 +135,11 @@ func (w *wire) Write(p []byte) (int, error) {
 	case inMemory:
 		defer w.mu.Unlock()
 		if w.out = append(w.out, p...); !w.sealing {
-			w.owed.Store(int64(len(w.out)))
+			w.owed.Store(uint32(len(w.out)))
 		}
 		return len(p), nil
 	case overConn:
-		nc := w.nc
+		nc := w.below.nc
 		w.mu.Unlock()
 		return nc.Write(p)
 	}
@@ -140,8 +156,8 @@ func (w *wire) Close() error { return w.NetConn().Close() }
 
 // NetConn returns what is below, for code that finds a wire below a *tls.Conn: see put.
 func (w *wire) NetConn() net.Conn {
-	if _, nc := w.where(); nc != nil {
-		return nc
+	if mode, b := w.where(); mode == overConn {
+		return b.nc
 	}
 	return w.link.NetConn()
 }
@@ -169,8 +185,8 @@ func (w *wire) SetWriteDeadline(t time.Time) error {
 }
 
 func (w *wire) deadline(set func(net.Conn) error) error {
-	if _, nc := w.where(); nc != nil {
-		return set(nc)
+	if mode, b := w.where(); mode == overConn {
+		return set(b.nc)
 	}
 	return nil
 }
