@@ -76,7 +76,7 @@ type Conn struct {
 
 	rare  *rare // usually nil
 	value any
-	rooms []*Room // that it is in
+	rooms *membership // of the rooms that it is in
 
 	// The session's; used by the Link's owner.
 	reader wsframe.Reader
@@ -96,16 +96,16 @@ type Conn struct {
 	pending     bool         // it waits for Data on a goroutine
 	surplus     int32        // bytes received since closing
 	weight      uint8        // how many frames what was inflated in this turn of the loop counts as
+	shares      bool         // rare.beside is set; immutable
 	spread      timer.Spread // of Pings
-
-	beside *beside // immutable; nil unless the connection is a stream of one with others
 }
 
-// rare is what few connections have before they end. Guarded by Conn.mu.
+// rare is what few connections have before they end. Guarded by Conn.mu, but for beside.
 type rare struct {
-	owes bool // a Pong, with this payload: the answer to the last Ping could not be sent at once
-	pong []byte
-	why  *wsframe.Error // for OnClose; nil while it is not known
+	owes   bool // a Pong, with this payload: the answer to the last Ping could not be sent at once
+	pong   []byte
+	why    *wsframe.Error // for OnClose; nil while it is not known
+	beside beside         // if the connection is a stream of one with others; the Link's owner's
 }
 
 // seldom returns c.rare, not nil. mu is held.

@@ -175,7 +175,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 		header.Set("Sec-WebSocket-Extensions", extensions)
 	}
 	if b := takeover.BudgetOf(w); b != nil && tunnel && h.limits.Message > 0 {
-		c.beside = &beside{budget: b}
+		c.shares, c.rare = true, &rare{beside: beside{budget: b}}
 	}
 	t := takeover.Of(w)
 	switch {

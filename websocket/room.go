@@ -26,6 +26,12 @@ type Room struct {
 	all roster.Roster[Conn]
 }
 
+// membership is an entry of the rooms that a connection is in. Guarded by its mu.
+type membership struct {
+	room *Room
+	next *membership
+}
+
 // Join adds c, until it leaves or ends, and reports whether it is in the room then: a connection
 // that is in it stays where it is; one that has ended is not added.
 func (r *Room) Join(c *Conn) bool {
@@ -42,7 +48,7 @@ func (r *Room) Join(c *Conn) bool {
 	}
 	if _, ok := r.members[c]; !ok {
 		r.members[c] = r.all.Add(c)
-		c.rooms = append(c.rooms, r)
+		c.rooms = &membership{room: r, next: c.rooms}
 	}
 	return true
 }
@@ -72,11 +78,9 @@ func (r *Room) Leave(c *Conn) {
 	r.remove(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.rooms {
-		if c.rooms[i] == r {
-			c.rooms[i] = c.rooms[len(c.rooms)-1]
-			c.rooms[len(c.rooms)-1] = nil
-			c.rooms = c.rooms[:len(c.rooms)-1]
+	for m := &c.rooms; *m != nil; m = &(*m).next {
+		if (*m).room == r {
+			*m = (*m).next
 			break
 		}
 	}

@@ -267,10 +267,10 @@ func (s *session) gather(p wsframe.Piece) (ok bool) {
 	if p.First && p.Last {
 		return true
 	}
-	if s.beside != nil {
-		if p.Last {
-			s.beside.end() // OnMessage may take its time
-		} else if !s.beside.keep(len(p.Data), s.h.limits.Message) {
+	if s.shares {
+		if b := &s.rare.beside; p.Last {
+			b.end() // OnMessage may take its time
+		} else if !b.keep(len(p.Data), s.h.limits.Message) {
 			return false
 		}
 	}
@@ -283,8 +283,8 @@ func (s *session) gather(p wsframe.Piece) (ok bool) {
 // release gives up the message's buffer.
 func (s *session) release() {
 	s.msg = s.msg.Drop()
-	if s.beside != nil {
-		s.beside.end()
+	if s.shares {
+		s.rare.beside.end()
 	}
 }
 
@@ -387,12 +387,12 @@ func (s *session) Closed(hijacked bool) {
 	s.ended = true
 	s.out = s.out.Drop()
 	s.conn().because(wsframe.CodeAbnormal, "")
-	why, rooms := s.rare.why, s.rooms
+	why, m := s.rare.why, s.rooms
 	s.rooms = nil
 	s.mu.Unlock()
 	s.release()
-	for _, r := range rooms {
-		r.remove(s.conn())
+	for ; m != nil; m = m.next {
+		m.room.remove(s.conn())
 	}
 	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {

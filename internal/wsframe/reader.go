@@ -21,15 +21,26 @@ type Reader struct {
 	// compressed.
 	Deflate bool
 
-	op         Opcode // of the message that is being received; 0 between messages
-	compressed bool
-	last       bool // the current frame is its last one
-	text       UTF8
-	key        uint32 // of the rest of the current frame
-	fragments  uint32
-	left       int64 // of the current frame
-	size       int64 // of the message's frames so far, as their headers say
+	// op has the opcode of the message that is being received, and 0 between messages, with
+	// the bits of headers: rsv1 of its first frame, and fin of the current one.
+	op        uint8
+	text      UTF8
+	key       uint32 // of the rest of the current frame
+	fragments uint32
+	left      int64 // of the current frame
+	size      int64 // of the message's frames so far, as their headers say
 }
+
+// Bits of the first byte of a header; RFC 6455 section 5.2.
+const (
+	fin  = 1 << 7
+	rsv1 = 1 << 6
+)
+
+// opcode is that of the message that is being received.
+func (r *Reader) opcode() Opcode { return Opcode(r.op &^ (fin | rsv1)) }
+
+func (r *Reader) compressed() bool { return r.op&rsv1 != 0 }
 
 // A Piece is a part of a message, or a control frame.
 type Piece struct {
@@ -76,7 +87,7 @@ func (r *Reader) Next(b []byte, l *Limits) (p Piece, n int, err error) {
 	n += len(data)
 	r.key = Mask(data, r.key)
 	r.left -= int64(len(data))
-	p = Piece{Op: r.op, Data: data, First: first, Last: r.last && r.left == 0, Compressed: r.compressed}
+	p = Piece{Op: r.opcode(), Data: data, First: first, Last: r.op&fin != 0 && r.left == 0, Compressed: r.compressed()}
 	if p.Op == Text && !p.Compressed && (!r.text.Write(data) || p.Last && !r.text.Complete()) {
 		// RFC 6455 section 8.1: the connection MUST be failed.
 		return Piece{}, 0, errUTF8
@@ -109,10 +120,13 @@ func (r *Reader) check(h *Header, b []byte) error {
 // begin begins a frame of a message.
 func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
 	if first = h.Op != Continuation; first {
-		r.op, r.compressed, r.size, r.fragments = h.Op, h.RSV1, 0, 0
+		r.op, r.size, r.fragments = uint8(h.Op), 0, 0
+		if h.RSV1 {
+			r.op |= rsv1
+		}
 	}
 	limit := l.Message
-	if r.compressed {
+	if r.compressed() {
 		limit = l.Deflated
 	}
 	// The subtraction cannot overflow: size is at most the limit.
@@ -123,7 +137,10 @@ func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
 		return first, errFragments
 	}
 	r.size += h.Length
-	r.last, r.key, r.left = h.Fin, h.Key, h.Length
+	if r.op &^= fin; h.Fin {
+		r.op |= fin
+	}
+	r.key, r.left = h.Key, h.Length
 	return first, nil
 }
 

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // UTF8 checks text that arrives in pieces. It fails with the first byte that no
 // valid text can have at its place.
 type UTF8 struct {
-	tail [utf8.UTFMax]byte // the beginning of a character
+	tail [utf8.UTFMax - 1]byte // the beginning of a character
 	n    uint8
 }
 
@@ -13,16 +13,18 @@ type UTF8 struct {
 // be called again.
 func (u *UTF8) Write(p []byte) bool {
 	for u.n > 0 && len(p) > 0 {
-		u.tail[u.n] = p[0]
-		u.n++
+		var char [utf8.UTFMax]byte
+		t := append(append(char[:0], u.tail[:u.n]...), p[0])
 		p = p[1:]
-		if t := u.tail[:u.n]; utf8.FullRune(t) {
-			// FullRune is also true of what cannot become a character.
-			if r, size := utf8.DecodeRune(t); r == utf8.RuneError && size == 1 {
-				return false
-			}
-			u.n = 0
+		if !utf8.FullRune(t) {
+			u.n = uint8(copy(u.tail[:], t))
+			continue
 		}
+		// FullRune is also true of what cannot become a character.
+		if r, size := utf8.DecodeRune(t); r == utf8.RuneError && size == 1 {
+			return false
+		}
+		u.n = 0
 	}
 	// The beginning of a character at the end of p, of at most three bytes.
 	end := len(p)
