@@ -3,7 +3,6 @@ package chert
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -107,8 +106,8 @@ func (s *Server) config(base context.Context, altSvc *bridge.AltSvc) *h1.Config 
 	cfg.Only, cfg.Preface = !p.HTTP1(), p.UnencryptedHTTP2()
 	if p.HTTP2() || p.UnencryptedHTTP2() {
 		second := s.http2Config(cfg)
-		cfg.Second = func(of *bridge.Client, state *tls.ConnectionState) conn.Session {
-			return second.New(of.Link, of, state)
+		cfg.Second = func(of *bridge.Client, s conn.Secured) conn.Session {
+			return second.New(of.Link, of, s)
 		}
 	}
 	return cfg

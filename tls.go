@@ -113,8 +113,8 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 	}
 	protos := s.protocols()
 	if _, own := s.TLSNextProto["h2"]; protos.HTTP2() && !own {
-		t.Second = func(u tlsio.Upper, state *tls.ConnectionState) conn.Session {
-			return c.Second(&u.(*h1.Session).Client, state)
+		t.Second = func(u tlsio.Upper, s conn.Secured) conn.Session {
+			return c.Second(&u.(*h1.Session).Client, s)
 		}
 	}
 	return func(l conn.Link, h *h1.Session, now int64) (conn.Session, int64) {

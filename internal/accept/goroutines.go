@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/tlsio"
 )
@@ -32,7 +33,9 @@ func (a *Acceptor) serve(j *job) {
 		a.over(j)
 		return
 	}
+	var secured conn.Secured
 	if state != nil {
+		secured = (*conn.Negotiated)(state)
 		j.c.SetTLS(state.Version)
 	}
 	if tc, ok := j.nc.(*tls.Conn); ok && anotherProto(state.NegotiatedProtocol) {
@@ -43,14 +46,14 @@ func (a *Acceptor) serve(j *job) {
 			return
 		}
 		if state.NegotiatedProtocol == "h2" && a.HTTP2() {
-			j.c.Run(a.Config().Second(&p.Client, state))
+			j.c.Run(a.Config().Second(&p.Client, secured))
 			return
 		}
 		// The client would not understand HTTP/1.
 		a.over(j)
 		return
 	}
-	p.Start(state)
+	p.Start(secured)
 	j.c.Run(p)
 }
 

@@ -100,8 +100,8 @@ func (x *Exchange) Init(c *Client, m Message) {
 	x.Res.x = x
 	x.Req = *blank.WithContext((*reqContext)(x)) // inlined: nothing is allocated
 	x.Req.RemoteAddr = c.Link.Peer().RemoteAddr
-	if c.more != nil {
-		x.Req.TLS = c.more.tls
+	if c.HasTLS() {
+		x.Req.TLS = c.more.tls.TLS()
 	}
 	if d := c.ReadTimeout; d > 0 {
 		by := time.Now().Add(d)

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"strings"
@@ -107,8 +106,8 @@ type Client struct {
 // more is state that few connections need.
 type more struct {
 	ctx    context.Context // from ConnContext
-	tls    *tls.ConnectionState
-	headAt int64 // when a head began, of sys.Nanotime; kept only for ReadTimeout
+	tls    conn.Secured    // nil without TLS
+	headAt int64           // when a head began, of sys.Nanotime; kept only for ReadTimeout
 }
 
 func (c *Client) extra() *more {
@@ -165,14 +164,14 @@ func (c *Client) LocalAddr() net.Addr { return c.Link.NetConn().LocalAddr() }
 // RemoteAddr is LocalAddr of the client, whose address a proxy may have told.
 func (c *Client) RemoteAddr() net.Addr { return c.Link.Peer().Addr(c.Link.NetConn().RemoteAddr()) }
 
-// SetTLS sets what was negotiated, before the first request.
-func (c *Client) SetTLS(state *tls.ConnectionState) {
-	if state != nil {
-		c.extra().tls = state
+// SetTLS says, before the first request, that the connection is over TLS, unless s is nil.
+func (c *Client) SetTLS(s conn.Secured) {
+	if s != nil {
+		c.extra().tls = s
 	}
 }
 
-// HasTLS reports whether SetTLS has set what was negotiated.
+// HasTLS reports whether SetTLS has said so.
 func (c *Client) HasTLS() bool { return c.more != nil && c.more.tls != nil }
 
 // HeadBegins records that part of a request's head has arrived, from which

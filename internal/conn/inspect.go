@@ -1,10 +1,6 @@
 package conn
 
-import (
-	"crypto/tls"
-
-	"github.com/chert-http/chert/stats"
-)
+import "github.com/chert-http/chert/stats"
 
 // This file shows what a connection does to those who look from outside.
 
@@ -18,22 +14,6 @@ type Inspected interface {
 	// sys.Nanotime, with when it came. It is safe for concurrent use: owner says that the
 	// caller is the Link's owner, and may see what belongs to it.
 	Running(owner bool, before int64, f func(r stats.Request, since int64))
-}
-
-// Versioned is a Layer of TLS.
-type Versioned interface{ Version() uint16 }
-
-// VersionName returns a version as in stats.Connection.
-func VersionName(v uint16) string {
-	switch v {
-	case 0:
-		return ""
-	case tls.VersionTLS12:
-		return "1.2"
-	case tls.VersionTLS13:
-		return "1.3"
-	}
-	return tls.VersionName(v)
 }
 
 // Running calls f for the requests of the connection as Inspected.Running does. Only the
@@ -64,8 +44,8 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 		out.Protocol = s.Speaks()
 	}
 	if l := c.layer(); l != nil {
-		if v, ok := l.Layer.(Versioned); ok {
-			out.TLS = VersionName(v.Version())
+		if s, ok := l.Layer.(Secured); ok {
+			out.TLS = VersionName(s.TLS().Version)
 		}
 	}
 	out.Unsent, _ = c.Out().Unsent()

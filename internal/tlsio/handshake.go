@@ -30,7 +30,7 @@ type Config struct {
 	Shaken func(state *tls.ConnectionState, d time.Duration)
 	// Second, if not nil, makes the session that takes over from u when ALPN has
 	// chosen "h2", on the same Link.
-	Second func(u Upper, state *tls.ConnectionState) conn.Session
+	Second func(u Upper, s conn.Secured) conn.Session
 	// Other serves a protocol that ALPN has chosen instead of Upper, on the
 	// goroutine that calls it, and returns when the connection has ended. It
 	// reports false if it does not serve that protocol. It must call take before
@@ -43,8 +43,8 @@ type Upper interface {
 	conn.Session
 	// HandshakeContext returns the context for functions of the tls.Config.
 	HandshakeContext() context.Context
-	// Start is called after the handshake with what it has negotiated.
-	Start(state *tls.ConnectionState)
+	// Start is called after the handshake.
+	Start(s conn.Secured)
 	// LogEnd is called when a function of the tls.Config has not returned.
 	LogEnd(e exec.End)
 }
@@ -199,11 +199,11 @@ func (h *Handshake) run() conn.Next {
 		h.cfg.Bound.leave(h)
 	}
 	switch {
-	case s.state == nil:
-	case s.state.NegotiatedProtocol == "h2" && h.cfg.Second != nil:
-		h.link.Switch(h.cfg.Second(h.upper, s.state))
+	case s.layer == nil:
+	case s.second:
+		h.link.Switch(h.cfg.Second(h.upper, s.layer))
 	default:
-		h.upper.Start(s.state)
+		h.upper.Start(s.layer)
 		h.link.Switch(h.upper)
 	}
 	return s.next
@@ -211,9 +211,10 @@ func (h *Handshake) run() conn.Next {
 
 // shaking is a handshake that runs, as conn.UserCode.
 type shaking struct {
-	h     *Handshake
-	next  conn.Next
-	state *tls.ConnectionState // what HTTP goes on with
+	h      *Handshake
+	next   conn.Next
+	layer  *layer // what HTTP goes on with
+	second bool   // as Config.Second has it
 }
 
 func (s *shaking) Run() { s.next = s.shake() }
@@ -247,14 +248,16 @@ func (s *shaking) shake() conn.Next {
 		h.cfg.Shaken(&state, time.Duration(sys.Nanotime()-h.accepted))
 	}
 	p := state.NegotiatedProtocol
-	second := p == "h2" && h.cfg.Second != nil
-	if p != "" && p != "http/1.1" && p != "http/1.0" && !second {
+	s.second = p == "h2" && h.cfg.Second != nil
+	if p != "" && p != "http/1.1" && p != "http/1.0" && !s.second {
 		return h.another(w, &state)
 	}
-	if err := h.link.Lent().SetLayer(w.asLayer()); err != nil {
+	l := w.asLayer()
+	l.keep(&state)
+	if err := h.link.Lent().SetLayer(l); err != nil {
 		return conn.Close
 	}
-	s.state = &state
+	s.layer = l
 	return conn.Requeue
 }
 

@@ -1,10 +1,12 @@
 package tlsio
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
 	"slices"
+	"weak"
 
 	"github.com/chert-http/chert/internal/conn"
 )
@@ -12,10 +14,13 @@ import (
 // layer is a *tls.Conn after its handshake, and what is below it, as a conn.Layer.
 type layer wire
 
-var _ conn.Layer = (*layer)(nil)
+var (
+	_ conn.Layer   = (*layer)(nil)
+	_ conn.Secured = (*layer)(nil)
+)
 
 // asLayer is a Layer of w, whose handshake is done.
-func (w *wire) asLayer() conn.Layer {
+func (w *wire) asLayer() *layer {
 	w.mu.Lock()
 	w.mode, w.below, w.lends = inMemory, nil, lends()
 	w.many = w.many || w.tc.ConnectionState().NegotiatedProtocol == "h2"
@@ -40,8 +45,25 @@ const maxOwed = 16 << 10
 // room for a small request, so that it need not be made for each.
 const keepInput = 2 << 10
 
-// Version implements conn.Versioned.
-func (l *layer) Version() uint16 { return l.tc.ConnectionState().Version }
+// TLS implements conn.Secured. What crypto/tls returns is a copy, of 192 bytes: requests share
+// one, and an idle connection leaves it to the garbage collector.
+func (l *layer) TLS() *tls.ConnectionState {
+	l.mu.Lock()
+	state := l.state.Value()
+	l.mu.Unlock()
+	if state == nil {
+		now := l.tc.ConnectionState() // without mu, since it locks, too
+		state = &now
+		l.keep(state)
+	}
+	return state
+}
+
+func (l *layer) keep(state *tls.ConnectionState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = weak.Make(state)
+}
 
 // Open implements conn.Layer. crypto/tls is asked for the content of a record when
 // that is all there, and gets nothing beyond it: so it keeps nothing of one

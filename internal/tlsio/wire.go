@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/chert-http/chert/internal/conn"
 )
@@ -22,8 +23,9 @@ type wire struct {
 	// below is of the handshake, or of the mode overConn. In memory a wire has none as long as
 	// each record is lent: an idle connection keeps the wire.
 	below   *below
-	out     []byte        // written to memory
-	owed    atomic.Uint32 // bytes of out, if not sealing
+	state   weak.Pointer[tls.ConnectionState] // see layer.TLS
+	out     []byte                            // written to memory
+	owed    atomic.Uint32                     // bytes of out, if not sealing
 	mode    mode
 	sealing bool
 	many    bool // records are opened together; immutable once inMemory

@@ -1,7 +1,6 @@
 package h1
 
 import (
-	"crypto/tls"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -33,7 +32,7 @@ type Config struct {
 	// same Link. state is what TLS has negotiated, nil in plain text. Preface: it is
 	// for clients that begin with HTTP/2's preface in plain text (RFC 9113 section
 	// 3.3). Only: HTTP/1 is not supported, and such connections are closed.
-	Second        func(of *bridge.Client, state *tls.ConnectionState) conn.Session
+	Second        func(of *bridge.Client, s conn.Secured) conn.Session
 	Preface, Only bool
 	// Handshake, if not nil, makes the session that comes before s on a loop and
 	// switches to s, after a Start. deadline is the Link's first one.
@@ -160,10 +159,10 @@ func (cfg *Config) New(l conn.Link) *Session {
 	return s
 }
 
-// Start sets what TLS has negotiated, if there is TLS, and starts the timeout
-// of the first request.
-func (s *Session) Start(state *tls.ConnectionState) {
-	if s.SetTLS(state); s.cfg.Layer != nil {
+// Start says that the connection is over TLS, unless secured is nil, and starts the timeout of
+// the first request.
+func (s *Session) Start(secured conn.Secured) {
+	if s.SetTLS(secured); s.cfg.Layer != nil {
 		s.Link.Lent().SetLayer(s.cfg.Layer())
 	}
 	s.limit(s.cfg.HeadTime)

@@ -63,9 +63,9 @@ const (
 // New makes a session of a connection on which the client speaks HTTP/2. Its preface
 // has not been consumed. The session is given to the Link before the next byte, by
 // Switch or as the first one. of is what the session before it, which may have served
-// nothing yet, has shown to the server's hooks; nil if there was none. state is what
-// TLS has negotiated, nil in plain text.
-func (cfg *Config) New(l conn.Link, of *bridge.Client, state *tls.ConnectionState) *Session {
+// nothing yet, has shown to the server's hooks; nil if there was none. secured is nil in
+// plain text.
+func (cfg *Config) New(l conn.Link, of *bridge.Client, secured conn.Secured) *Session {
 	s := &Session{cfg: cfg}
 	if of != nil {
 		s.Client = of.Take()
@@ -73,10 +73,10 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, state *tls.ConnectionStat
 		s.Client.Config, s.Client.Link = cfg.Config, l
 		s.Begin()
 	}
-	s.SetTLS(state)
+	s.SetTLS(secured)
 	s.Link.Tally().Add(false, tally.HTTP2Begun, 1)
 	s.init()
-	if state != nil && !cfg.AnyCipher && !adequate(state) {
+	if secured != nil && !cfg.AnyCipher && !adequate(secured.TLS()) {
 		s.fail(errSecurity)
 	}
 	return s

@@ -107,7 +107,7 @@ func (s *Session) Serve() {
 		}
 	}()
 	s.Begin()
-	s.SetTLS(s.qc.TLS()) // of an Early one: of requests that run early
+	s.SetTLS((*conn.Negotiated)(s.qc.TLS())) // of an Early one: of requests that run early
 	if err := s.hello(); err != nil {
 		return
 	}
