@@ -3,12 +3,15 @@ package tlsio
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -52,6 +55,29 @@ var ways = []func(testing.TB) (conn.Layer, *keys, *keys){records, func(t testing
 	(*wire)(l.(*layer)).lends = false
 	return l, client, server
 }}
+
+// Requests share one state, which a layer does not keep: the next has one that says the same.
+func TestLayerState(t *testing.T) {
+	t.Parallel()
+	l, _, _ := records(t)
+	state := l.(conn.Secured).TLS()
+	if again := l.(conn.Secured).TLS(); again != state {
+		t.Error("two requests have a state each")
+	}
+	text := func(s *tls.ConnectionState) string {
+		key, err := s.ExportKeyingMaterial("EXPORTER-test", nil, 16)
+		return fmt.Sprintln(s.Version, s.CipherSuite, s.NegotiatedProtocol, s.ServerName, s.HandshakeComplete, key, err)
+	}
+	want, left := text(state), weak.Make(state)
+	state = nil
+	runtime.GC()
+	if left.Value() != nil {
+		t.Error("the layer keeps the state")
+	}
+	if got := text(l.(conn.Secured).TLS()); got != want || !strings.Contains(got, "true") {
+		t.Errorf("after a collection %q, before it %q", got, want)
+	}
+}
 
 // What the client seals is opened, however its bytes come.
 func TestLayerOpens(t *testing.T) {
