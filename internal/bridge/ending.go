@@ -126,7 +126,7 @@ func (x *Exchange) ending() *Ending {
 func (x *Exchange) handOver() {
 	if e := x.ending(); e != nil && !e.handed(x.c) {
 		if t, ok := x.rare.taken.(*taken); ok {
-			t.handed()
+			t.unwatched()
 		}
 	}
 }

@@ -94,7 +94,8 @@ func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
 // blank is what a request is made of: WithContext alone sets its context.
 var blank http.Request
 
-// Init initializes x as part of message m, received on c.
+// Init initializes x as part of message m, received on c. Its Time is set already, if its head
+// came in parts.
 func (x *Exchange) Init(c *Client, m Message) {
 	x.c, x.m = c, m
 	x.Res.x = x
@@ -104,11 +105,7 @@ func (x *Exchange) Init(c *Client, m Message) {
 		x.Req.TLS = c.more.tls.TLS()
 	}
 	if d := c.ReadTimeout; d > 0 {
-		by := time.Now().Add(d)
-		if m := c.more; m != nil && m.headAt != 0 {
-			by = by.Add(time.Duration(m.headAt - sys.Nanotime()))
-			m.headAt = 0
-		}
+		by := time.Now().Add(d - time.Duration(x.Time.Head))
 		x.seldom().readBy = &by
 	}
 }

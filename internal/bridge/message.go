@@ -9,7 +9,6 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // A Message is one request and its response as a version of HTTP encodes them.
@@ -105,9 +104,8 @@ type Client struct {
 
 // more is state that few connections need.
 type more struct {
-	ctx    context.Context // from ConnContext
-	tls    conn.Secured    // nil without TLS
-	headAt int64           // when a head began, of sys.Nanotime; kept only for ReadTimeout
+	ctx context.Context // from ConnContext
+	tls conn.Secured    // nil without TLS
 }
 
 func (c *Client) extra() *more {
@@ -173,29 +171,6 @@ func (c *Client) SetTLS(s conn.Secured) {
 
 // HasTLS reports whether SetTLS has said so.
 func (c *Client) HasTLS() bool { return c.more != nil && c.more.tls != nil }
-
-// HeadBegins records that part of a request's head has arrived, from which
-// ReadTimeout counts.
-func (c *Client) HeadBegins() {
-	if c.ReadTimeout > 0 {
-		c.extra().headAt = sys.Nanotime()
-	}
-}
-
-// HeadAt returns from when on ReadTimeout counts for the request that has just come, of sys.Nanotime.
-func (c *Client) HeadAt() int64 {
-	if m := c.more; m != nil && m.headAt != 0 {
-		return m.headAt
-	}
-	return c.Link.Now()
-}
-
-// HeadServed ends HeadBegins for a request that has no ReadTimeout of its own.
-func (c *Client) HeadServed() {
-	if c.more != nil {
-		c.more.headAt = 0
-	}
-}
 
 // SetState calls the server's ConnState hook.
 func (c *Client) SetState(s http.ConnState) {

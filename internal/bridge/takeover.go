@@ -148,8 +148,8 @@ type aside struct {
 	stream Stream // which was taken over; nil if it is a connection; immutable
 }
 
-// handed is called when the handler has returned, and nothing watches for the end.
-func (t *taken) handed() {
+// unwatched is called when the handler has returned, and nothing watches for the end.
+func (t *taken) unwatched() {
 	if t.stream() == nil {
 		t.aside.Store(nil)
 	}
@@ -234,8 +234,8 @@ func (c *Client) Count(id tally.ID, begun bool) {
 func (t *taken) Closed(hijacked bool) {
 	t.count(false)
 	t.Session.Closed(hijacked)
-	_, lost := t.tail().Unsent()
 	if a := t.aside.Load(); a != nil {
+		_, lost := t.tail().Unsent()
 		a.Over(t.c, lost, true)
 	}
 }

@@ -453,7 +453,7 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 		c.handBack(next) // the disk was slow
 		return false, false
 	}
-	q.Accepted() // or is about to be found to have
+	q.Accepted() // or is about to be found to have gone
 	switch {
 	case err != nil && c.phase < ending && dialled(c.session):
 		c.hear(err) // what the peer has said before may say why

@@ -14,7 +14,7 @@ import (
 )
 
 // layered is a Layer and the bytes that are on their way through it. The reader
-// has raw, the queue's lock guards sealed.
+// has raw and held, the queue's lock guards sealed.
 type layered struct {
 	Layer
 	raw    *buf.Buf // read from the socket and not opened: less than a record, or held

@@ -93,7 +93,7 @@ func (c *Conn) Mail(message any) {
 		c.takeBack(m)
 	case queueStalled:
 		q := c.queue.Load()
-		q.Accepted() // before it had to wait again
+		q.Accepted() // an event that was missed, perhaps; see PullBeside
 		if c.state.Load()&owned != 0 {
 			c.sendBeside()
 		} else if c.phase <= ending && q.Waits() {

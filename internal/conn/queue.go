@@ -72,8 +72,8 @@ func (c *Conn) patience(q *queue) {
 // something. A socket becomes writable when a third of its buffer is free, which may be
 // megabytes: a client that has accepted less than that may continue.
 func (c *Conn) progress(q *queue) bool {
-	_, before := q.GiveUp()
-	return int32(c.loop.Poller().Queued(int(c.fd))) < before && !q.Overdue(c.loop.Now())
+	at, before := q.GiveUp() // 0 if the owner has sent it all meanwhile
+	return (at == 0 || int32(c.loop.Poller().Queued(int(c.fd))) < before) && !q.Overdue(c.loop.Now())
 }
 
 // lose records that n bytes that were not queued were lost. Only the owner may call it.

@@ -325,12 +325,13 @@ func TestStalledExpires(t *testing.T) {
 	c := r.open(s.fake)
 	c.Send("file 8388608\n")
 	r.stuck(s.fake)
-	expire := func(before int32) (is phase) {
+	expire := func() (is phase) {
 		r.on(func() {
 			if !s.isStuck() {
 				t.Error("the answer goes on")
 				return
 			}
+			_, before := s.queue.Load().GiveUp()
 			s.queue.Load().Await(0, 1, before)
 			s.Expire()
 			is = s.phase
@@ -339,25 +340,35 @@ func TestStalledExpires(t *testing.T) {
 	}
 	c.Want("a file: ")
 	rest := stalledBytes
-	var now int32
-	held := func() { now = int32(sys.Queued(int(s.fd))) }
 	for range 3 {
 		// Less than makes the socket writable.
-		r.on(held)
-		before := now
-		for ; now >= before; r.on(held) {
+		var before, now int32
+		r.on(func() { _, before = s.queue.Load().GiveUp() })
+		for now = before; now >= before; r.on(func() { now = int32(sys.Queued(int(s.fd))) }) {
 			c.Want(string(rest[:1000]))
 			rest = rest[1000:]
 		}
-		if is := expire(before); is != reading {
+		if is := expire(); is != reading {
 			t.Fatalf("a client that drips is cut off: phase %d", is)
 		}
 	}
-	r.on(held)
-	if is := expire(now); is != closed {
+	if is := expire(); is != closed {
 		t.Errorf("one that has stopped is not: phase %d", is)
 	}
 	servertest.Await(t, s.closed, "Closed")
+}
+
+// The owner may send all that was left when the time is over, just before the loop looks: that is progress.
+func TestStalledProgress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	s := newStalling(t)
+	r.open(s.fake)
+	r.on(func() {
+		if q := s.newQueue(nil); !s.progress(q) {
+			t.Error("a peer that has accepted everything is given up")
+		}
+	})
 }
 
 // The timer does end a stalled answer, by a reset.

@@ -31,13 +31,16 @@ const (
 	// so that the owner need not lock mu when there is nothing to do.
 	busy
 	// PullBeside has found mu locked by a goroutine that may have found the Sink full before
-	// the event.
+	// the event. The loop alone sets it.
 	missed
+	// Accepted was called since Await. The loop alone changes it.
+	accepted
 )
 
 func (b *Box) is(fact uint32) bool { return b.facts.Load()&fact != 0 }
 
-// set sets or clears a fact, which costs nothing if it is so already.
+// set sets or clears a fact, which costs a load if it is so already. One goroutine at a time does
+// that to a fact.
 func (b *Box) set(fact uint32, yes bool) {
 	switch {
 	case yes == b.is(fact):

@@ -148,25 +148,26 @@ func (b *Box) ToCheck() Holder {
 	return b.segments[0].holder
 }
 
-// Await says that the peer has accepted nothing until now, while the carrier has had kept bytes
-// for it, and is given up after a time of stall, or at the deadline of what is queued, if that
-// is earlier. A stall of 0 or less is not bounded.
+// Await begins a wait for the peer: it is given up if it accepts nothing for a time of stall from
+// now on, or at the deadline of what is queued, if that is earlier. A stall of 0 or less is not
+// bounded. kept is how much the carrier has for it. Await, GiveUp and Accepted are the loop's.
 func (b *Box) Await(now, stall int64, kept int32) {
 	b.mu.Lock()
 	defer b.unlock()
 	if len(b.segments) == 0 {
 		return // another goroutine has sent it
 	}
+	b.set(accepted, false)
 	b.giveUp, b.before = b.deadline, kept
 	if stall > 0 && (b.giveUp == 0 || now+stall < b.giveUp) {
 		b.giveUp = now + stall
 	}
 }
 
-// GiveUp returns when the peer is given up, as Await has said, and how much the carrier had for
-// it. It is 0 after Accepted, and while nothing is queued.
+// GiveUp returns when the wait that Await has begun ends, and how much the carrier had for the
+// peer then. It is 0 after Accepted, and when nothing is queued any more.
 func (b *Box) GiveUp() (at int64, before int32) {
-	if !b.Busy() {
+	if !b.Busy() || b.is(accepted) {
 		return 0, 0
 	}
 	b.mu.Lock()
@@ -174,14 +175,9 @@ func (b *Box) GiveUp() (at int64, before int32) {
 	return b.giveUp, b.before
 }
 
-// Accepted says that the peer has accepted something since Await.
-func (b *Box) Accepted() {
-	b.mu.Lock()
-	defer b.unlock()
-	if b.giveUp != 0 {
-		b.giveUp = 0
-	}
-}
+// Accepted ends that wait: the peer has accepted something. It does not wait for the lock, which
+// the owner may hold for as long as it reads a file.
+func (b *Box) Accepted() { b.set(accepted, true) }
 
 // Overdue reports whether the deadline of what is queued has passed.
 func (b *Box) Overdue(now int64) bool {

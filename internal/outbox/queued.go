@@ -6,19 +6,19 @@ import "sync"
 // idle connections have none. Guarded by Box.mu.
 type queued struct {
 	segments []Segment
-	size     int64    // bytes in segments
-	held     int      // those of them in memory
-	err      error    // of the carrier
-	done     []notice // to be told by unlock
-	freed    []Holder // to be released by unlock
-	marks    []mark   // Followers, in order
-	sent     int64    // of what was queued since writable; marks are relative to it
-	lost     int64    // of what was queued, when the carrier failed, or else; of the Box's whole life
-	deadline int64    // for the peer to accept everything, of sys.Nanotime; 0 for none
-	giveUp   int64    // for the peer to accept something; see Await
-	before   int32
+	size     int64     // bytes in segments
+	held     int       // those of them in memory
+	err      error     // of the carrier
+	done     []notice  // to be told by unlock
+	freed    []Holder  // to be released by unlock
+	marks    []mark    // Followers, in order
+	sent     int64     // of what was queued since writable; marks are relative to it
+	lost     int64     // of what was queued, when the carrier failed, or else; of the Box's whole life
+	deadline int64     // for the peer to accept everything, of sys.Nanotime; 0 for none
+	giveUp   int64     // for the peer to accept something; see Await
 	carrying chan bool // closed when Carry has nothing left; nil while it is not called
 	owed     int32     // HasRoom reports true when held is less; 0: it need not
+	before   int32     // see Await
 	stalled  bool      // the Sink accepts nothing until its carrier pulls
 	kept     bool      // the Sink has not sent all that it has accepted
 	marked   bool      // there was a Follow since the last segment
@@ -50,7 +50,7 @@ func (b *Box) writable() *queued {
 func (b *Box) recycle() {
 	q := b.queued
 	if q == &nothing || len(q.segments)+len(q.marks)+len(q.done)+len(q.freed) > 0 || q.telling ||
-		q.err != nil || q.lost != 0 || q.deadline != 0 || q.giveUp != 0 || q.carrying != nil || q.owed != 0 {
+		q.err != nil || q.lost != 0 || q.deadline != 0 || q.carrying != nil || q.owed != 0 {
 		return
 	}
 	*q = queued{done: emptied(q.done), freed: emptied(q.freed)}

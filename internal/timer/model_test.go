@@ -106,7 +106,7 @@ func (p *pair) advanceInParts(now int64, meddle func(fired ID, due map[ID]int64)
 			}
 		}
 		if at := p.w.node(id).at(); !ok || ceilTick(when) != at {
-			p.t.Fatalf("at %d a timer fired that is not due (when %d)", p.m.now, at)
+			p.t.Fatalf("at %d a timer fired that is not due (tick %d)", p.m.now, at)
 		}
 		delete(due, id)
 		if meddle != nil {

@@ -66,7 +66,7 @@ func sleepUntilFired(t *testing.T, w *Wheel, id ID) (at int64, wakes int) {
 }
 
 func TestNodeIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(node{}); size > 24 {
+	if size := unsafe.Sizeof(node{}); size > 16 {
 		t.Errorf("a node has %d bytes", size)
 	}
 }

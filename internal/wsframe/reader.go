@@ -22,7 +22,7 @@ type Reader struct {
 	Deflate bool
 
 	// op has the opcode of the message that is being received, and 0 between messages, with
-	// the bits of headers: rsv1 of its first frame, and fin of the current one.
+	// the bits of headers: rsv1Bit of its first frame, and finBit of the current one.
 	op        uint8
 	text      UTF8
 	key       uint32 // of the rest of the current frame
@@ -31,16 +31,10 @@ type Reader struct {
 	size      int64 // of the message's frames so far, as their headers say
 }
 
-// Bits of the first byte of a header; RFC 6455 section 5.2.
-const (
-	fin  = 1 << 7
-	rsv1 = 1 << 6
-)
-
 // opcode is that of the message that is being received.
-func (r *Reader) opcode() Opcode { return Opcode(r.op &^ (fin | rsv1)) }
+func (r *Reader) opcode() Opcode { return Opcode(r.op &^ (finBit | rsv1Bit)) }
 
-func (r *Reader) compressed() bool { return r.op&rsv1 != 0 }
+func (r *Reader) compressed() bool { return r.op&rsv1Bit != 0 }
 
 // A Piece is a part of a message, or a control frame.
 type Piece struct {
@@ -87,7 +81,8 @@ func (r *Reader) Next(b []byte, l *Limits) (p Piece, n int, err error) {
 	n += len(data)
 	r.key = Mask(data, r.key)
 	r.left -= int64(len(data))
-	p = Piece{Op: r.opcode(), Data: data, First: first, Last: r.op&fin != 0 && r.left == 0, Compressed: r.compressed()}
+	last := r.op&finBit != 0 && r.left == 0
+	p = Piece{Op: r.opcode(), Data: data, First: first, Last: last, Compressed: r.compressed()}
 	if p.Op == Text && !p.Compressed && (!r.text.Write(data) || p.Last && !r.text.Complete()) {
 		// RFC 6455 section 8.1: the connection MUST be failed.
 		return Piece{}, 0, errUTF8
@@ -122,7 +117,7 @@ func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
 	if first = h.Op != Continuation; first {
 		r.op, r.size, r.fragments = uint8(h.Op), 0, 0
 		if h.RSV1 {
-			r.op |= rsv1
+			r.op |= rsv1Bit
 		}
 	}
 	limit := l.Message
@@ -137,8 +132,8 @@ func (r *Reader) begin(h *Header, l *Limits) (first bool, err error) {
 		return first, errFragments
 	}
 	r.size += h.Length
-	if r.op &^= fin; h.Fin {
-		r.op |= fin
+	if r.op &^= finBit; h.Fin {
+		r.op |= finBit
 	}
 	r.key, r.left = h.Key, h.Length
 	return first, nil

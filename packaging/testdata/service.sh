@@ -16,12 +16,12 @@ healthy() {
 	done
 	fail "$(chert health "$@" 2>&1)"
 }
-# logged waits until a request is in the log, which is written after its response.
+# logged waits until a request is in the log: it is logged after its response.
 logged() {
 	for _ in $(seq 100); do
 		if [ -s /var/log/chert/access.log ]; then return; fi
 		sleep 0.1
-		chert health https://localhost/ --at 80 --insecure >/dev/null
+		chert health https://localhost/ --at 80 --insecure >/dev/null 2>&1 || true
 	done
 	fail "$(ls -l /var/log/chert)"
 }

@@ -3,6 +3,7 @@ package h1
 import (
 	"testing"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http1"
 )
 
@@ -28,7 +29,7 @@ func TestRequestAllocations(t *testing.T) {
 			t.Fatal(r.name, n, err)
 		}
 		got := testing.AllocsPerRun(100, func() {
-			if _, err := s.newExchange(&h, head); err != nil {
+			if _, err := s.newExchange(&h, head, bridge.Timing{}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -49,7 +50,7 @@ func BenchmarkNewExchange(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.newExchange(&h, head); err != nil {
+				if _, err := s.newExchange(&h, head, bridge.Timing{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -213,9 +213,6 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
 		return s.forward(r, plan)
 	}
-	if s.ReadTimeout > 0 {
-		s.HeadServed()
-	}
 	s.release()
 	n, in := len(r.raw), r.in
 	next := s.sendDirect(r, now, !in.open && len(s.Link.Buffered()) > n)
@@ -274,7 +271,7 @@ func (s *Session) serveAfterAll(r *request) conn.Next {
 	exec.Call(r.x.Discard, s.LogEnd)
 	route := r.x.Pattern()
 	n := len(r.raw) - r.body
-	x, err := s.newExchange(&r.head, r.raw[:n])
+	x, err := s.newExchange(&r.head, r.raw[:n], r.time)
 	t := r.time
 	r.free()
 	if err != nil {
@@ -283,7 +280,6 @@ func (s *Session) serveAfterAll(r *request) conn.Next {
 		return s.refuse(err)
 	}
 	x.more = x.body == nil && len(s.Link.Buffered()) > n
-	x.Time = t
 	s.Link.Discard(n)
 	return s.start(x, route)
 }

@@ -33,10 +33,11 @@ func (x *exchange) Session() conn.Session { return x.s }
 func (x *exchange) Run()             { x.next = x.Serve() }
 func (x *exchange) Ended(e exec.End) { x.next = x.Cut(e) }
 
-// newExchange makes the exchange of a parsed head. It copies head once; all
+// newExchange makes the exchange of a parsed head, which came as t says. It copies head once; all
 // strings of the request are parts of that copy.
-func (s *Session) newExchange(h *http1.Request, head []byte) (*exchange, error) {
+func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*exchange, error) {
 	x, str := &exchange{s: s}, string(head)
+	x.Time = t
 	x.Init(&s.Client, x)
 	r := &x.Req
 	r.Method = bridge.MethodOf(str[h.Method.Start:h.Method.End])

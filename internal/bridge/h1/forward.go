@@ -77,8 +77,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	f := &forwarded{s: s, link: s.Link.(*conn.Conn), via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
 		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive, in: r.in, gather: p.Gather, expects: p.Asks}
 	if s.ReadTimeout > 0 {
-		f.readBy = s.HeadAt() + int64(s.ReadTimeout)
-		s.HeadServed()
+		f.readBy = s.Link.Now() - f.time.Head + int64(s.ReadTimeout)
 	}
 	f.x.Prepare(f.link.Loop(), p, f)
 	f.edits = bridge.EditsOf(&r.x)

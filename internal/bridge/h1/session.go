@@ -262,13 +262,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		next := s.serveDirect(r, busy)
 		return next, !s.is(away)
 	}
-	x, err := s.newExchange(&r.head, b[:n])
+	x, err := s.newExchange(&r.head, b[:n], t)
 	if r.free(); err != nil {
 		s.release()
 		return s.refuse(err), false
 	}
 	x.more = x.body == nil && len(b) > n
-	x.Time = t
 	if busy {
 		x.Refusal = bridge.ForRoom
 	}
@@ -420,7 +419,6 @@ func (s *Session) awaitHead() {
 	if s.stage = partial; s.begun {
 		s.facts.And(^draining)
 	}
-	s.HeadBegins()
 	if s.begun {
 		s.limit(s.cfg.HeadTime)
 	}
