@@ -373,7 +373,7 @@ func (s *Session) pumpLocked(t *turn) {
 	if t.sent < 0 {
 		t.sent = s.sentAll
 	}
-	for !t.over {
+	for !t.over && !s.lost {
 		if s.sentAll-t.sent >= sendTurn {
 			if t.sent = s.sentAll; s.spent(&t.began) {
 				t.over = true

@@ -38,6 +38,7 @@ type sender struct {
 	out      *buf.Buf // frames that are ready; nil if there are none
 	sending  bool     // a goroutine passes frames to the Link; others leave theirs in out
 	full     bool     // the Link has no room
+	lost     bool     // the Link has refused frames: none is sent after them but GOAWAY
 	starved  bool     // frames, or the end, wait for the goroutine that is sending
 	settling bool     // settle was posted
 	// writables counts calls of Writable: one may come before Queue has returned.
@@ -133,7 +134,7 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		if b.frames.Release(); err == nil || w.gone {
 			break
 		}
-		if w.over == nil {
+		if w.lost = true; w.over == nil {
 			w.over = err
 		}
 		w.wakeAllLocked()

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"net"
 	"testing"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -21,28 +22,31 @@ func (l *lastLink) Send(w *conn.Write) error {
 }
 
 // A connection is closed while a goroutine of a handler has collected a HEADERS frame, but not
-// passed it: what other handlers have left since is not sent without it. GOAWAY is.
+// passed it, or after the Link has refused it: what other handlers have left since is not sent
+// without it. GOAWAY is.
 func TestLastFramesOvertakeNone(t *testing.T) {
 	t.Parallel()
 	data := append(http2.AppendHeader(nil, http2.FrameData, http2.FlagEndStream, 41, 5), "hello"...)
 	goAway := append(http2.AppendHeader(nil, http2.FrameGoAway, 0, 0, 8), 0, 0, 0, 41, 0, 0, 0, 11)
 	all := append(append([]byte{}, data...), goAway...)
 	for _, c := range []struct {
-		sending bool
-		want    []byte
-	}{{false, all}, {true, goAway}} {
+		sending, refused bool
+		want             []byte
+	}{{false, false, all}, {true, false, goAway}, {false, true, goAway}} {
 		l := new(lastLink)
 		s := new(Session)
 		s.Link = l
-		s.sending = c.sending
+		if s.sending = c.sending; c.refused {
+			s.writtenLocked(batch{frames: buf.Get(71)}, false, net.ErrClosed)
+		}
 		s.out = buf.Get(len(all))
 		s.out.B = append(s.out.B, all...)
 		s.sendLast()
 		if !bytes.Equal(l.sent, c.want) {
-			t.Errorf("sending %v: sent %q, want %q", c.sending, l.sent, c.want)
+			t.Errorf("%+v: sent %q", c, l.sent)
 		}
 		if s.out != nil {
-			t.Errorf("sending %v: frames are left", c.sending)
+			t.Errorf("%+v: frames are left", c)
 		}
 	}
 }

@@ -246,13 +246,13 @@ func (s *Session) makeRoom() {
 }
 
 // sendLast passes what is ready to the Link before it is closed, also if that has no room. While
-// a goroutine passes earlier frames, which the Link may refuse by then, that is GOAWAY alone: a
-// client must not get DATA whose HEADERS are missing.
+// a goroutine passes earlier frames, which the Link may refuse by then, or if it has refused some,
+// that is GOAWAY alone: a client must not get DATA whose HEADERS are missing.
 func (s *Session) sendLast() {
 	s.mu.Lock()
 	b := s.out
 	s.out = nil
-	if b != nil && s.sending {
+	if b != nil && (s.sending || s.lost) {
 		b.B = onlyGoAway(b.B)
 	}
 	s.mu.Unlock()
