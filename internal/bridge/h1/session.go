@@ -29,7 +29,7 @@ type Config struct {
 	// loop in one go, in nanoseconds.
 	Slice int64
 	// Second, if not nil, makes the HTTP/2 session that takes over from of, on the
-	// same Link. state is what TLS has negotiated, nil in plain text. Preface: it is
+	// same Link. s is nil in plain text. Preface: it is
 	// for clients that begin with HTTP/2's preface in plain text (RFC 9113 section
 	// 3.3). Only: HTTP/1 is not supported, and such connections are closed.
 	Second        func(of *bridge.Client, s conn.Secured) conn.Session
