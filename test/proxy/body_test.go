@@ -233,9 +233,7 @@ func TestTimes(t *testing.T) {
 	})
 	t.Run("reads nothing", func(t *testing.T) {
 		alike(t, func(t *testing.T, e chert.Engine) {
-			hold := make(chan bool)
-			o := start(t, func(c *conn) { <-hold })
-			t.Cleanup(func() { close(hold) })
+			o := start(t, func(c *conn) { c.wait(nil) })
 			s := &setup{}
 			s.up.StallTimeout = 100 * time.Millisecond
 			client := s.start(t, e, o.addr()).Dial()

@@ -159,7 +159,7 @@ func TestReset(t *testing.T) {
 				o := start(t, func(s *conn) {
 					s.head()
 					s.put("HTTP/1.1 200 OK\r\n" + c.head)
-					<-read
+					s.wait(read)
 					s.Conn.(interface{ SetLinger(int) error }).SetLinger(0)
 				})
 				s := &setup{}
@@ -202,7 +202,6 @@ func fill(t *testing.T, nc net.Conn) {
 // of the same server.
 func TestKeepsServing(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
-		hold := make(chan bool)
 		o := start(t, func(c *conn) {
 			for {
 				switch h := c.head(); {
@@ -210,18 +209,17 @@ func TestKeepsServing(t *testing.T) {
 					return
 				case strings.HasPrefix(h, "GET /slow "):
 					c.put("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok")
-					<-hold
+					c.wait(nil)
 					return
 				case strings.HasPrefix(h, "GET /ws "):
 					c.put(switching)
-					<-hold
+					c.wait(nil)
 					return
 				default:
 					c.put(ok)
 				}
 			}
 		})
-		t.Cleanup(func() { close(hold) }) // before that of o, which waits
 		s := &setup{}
 		ts := s.start(t, e, o.addr())
 		for _, in := range []string{"GET /slow HTTP/1.1\r\nHost: h\r\n\r\n", upgrade, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx"} {

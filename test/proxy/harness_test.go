@@ -141,6 +141,14 @@ func (c *conn) request() (*http.Request, string, bool) {
 
 func (c *conn) put(s string) { io.WriteString(c, s) }
 
+// wait waits for ch, or for the end of the test: one that fails does not send any more.
+func (c *conn) wait(ch <-chan bool) {
+	select {
+	case <-ch:
+	case <-c.o.t.Context().Done():
+	}
+}
+
 // each answers all requests of all connections with one response.
 func each(response string) func(c *conn) {
 	return func(c *conn) {

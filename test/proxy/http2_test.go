@@ -231,6 +231,7 @@ func TestHTTP2Upstream(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) {
 		hold := make(chan bool)
+		defer close(hold)
 		up := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-hold }))
 		s := &setup{}
 		s.up.Protocol, s.up.ResponseTimeout = proxy.ProtocolHTTP2, 50*time.Millisecond
@@ -240,7 +241,6 @@ func TestHTTP2Upstream(t *testing.T) {
 		if res, _ := client.Response("GET"); res.StatusCode != 504 {
 			t.Error(res.Status, res.Header, s.log)
 		}
-		close(hold)
 	})
 }
 

@@ -199,7 +199,7 @@ func TestUploadRetriedHTTP2(t *testing.T) {
 						conn.head()
 						io.CopyN(io.Discard, conn.r, int64(c.size*9/10))
 						got <- true
-						<-down
+						conn.wait(down)
 						return
 					}
 					echo(conn)

@@ -313,7 +313,7 @@ func TestSlowServerHTTP2(t *testing.T) {
 			if err != nil {
 				return
 			}
-			<-go1
+			c.wait(go1)
 			n, _ := io.Copy(io.Discard, r.Body)
 			c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n%08d", n))
 		})
@@ -371,15 +371,13 @@ func TestSlowServerHTTP2(t *testing.T) {
 func TestWindowAfterResets(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e chert.Engine) {
-		hold := make(chan bool)
 		o := start(t, func(c *conn) {
 			if head := c.head(); strings.HasPrefix(head, "POST ") {
-				<-hold
+				c.wait(nil)
 				return
 			}
 			c.put(ok)
 		})
-		t.Cleanup(func() { close(hold) })
 		s := &setup{}
 		client, fr := dialHTTP2(http2Server(t, e, s.handler(t, o.addr())))
 		piece := strings.Repeat("x", 16<<10)

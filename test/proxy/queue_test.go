@@ -30,7 +30,7 @@ func TestQueue(t *testing.T) {
 				now++
 				most = max(most, now)
 				mu.Unlock()
-				<-release
+				c.wait(release)
 				mu.Lock()
 				now--
 				mu.Unlock()
@@ -83,7 +83,7 @@ func TestQueueEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
 				release := make(chan bool)
-				o := start(t, func(c *conn) { c.request(); <-release; c.put(ok) })
+				o := start(t, func(c *conn) { c.request(); c.wait(release); c.put(ok) })
 				s := &setup{}
 				s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 1, 2, servertest.Patience
 				if c.name == "too long" {

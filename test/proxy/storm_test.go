@@ -177,9 +177,7 @@ const ok200 = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 // TestStormWaiters: requests wait in the queue of a server that dies. All are answered.
 func TestStormWaiters(t *testing.T) {
 	n := min(*storm/100, 10_000)
-	hold := make(chan struct{})
-	o := start(t, func(c *conn) { c.head(); <-hold })
-	t.Cleanup(func() { close(hold) })
+	o := start(t, func(c *conn) { c.head(); c.wait(nil) })
 	s := &setup{}
 	s.up.MaxRequests, s.up.Queue, s.up.QueueTimeout = 1, n, time.Minute
 	ts := s.start(t, chert.EngineLoops, o.addr())

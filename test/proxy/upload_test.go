@@ -256,7 +256,7 @@ func TestUploadRetried(t *testing.T) {
 						conn.head()
 						io.CopyN(io.Discard, conn.r, int64(len(c.first)*9/10))
 						got <- true
-						<-down
+						conn.wait(down)
 						return
 					}
 					echo(conn)
@@ -280,14 +280,12 @@ func TestUploadRetried(t *testing.T) {
 // TestEarlyWhileStalled: a server that answers before it has read a long body is heard although it reads no more.
 func TestEarlyWhileStalled(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
-		hold := make(chan bool)
 		o := start(t, func(c *conn) {
 			c.head()
 			c.r.ReadByte()
 			c.put("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
-			<-hold
+			c.wait(nil)
 		})
-		t.Cleanup(func() { close(hold) })
 		client := (&setup{}).start(t, e, o.addr()).Dial()
 		client.SendAside("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50000000\r\n\r\n" + strings.Repeat("x", 20<<20))
 		if res, body := client.Response("POST"); res.StatusCode != 413 || body != "no" {
@@ -306,7 +304,7 @@ func TestSlowServer(t *testing.T) {
 			if err != nil {
 				return
 			}
-			<-go1
+			c.wait(go1)
 			n, _ := io.Copy(io.Discard, r.Body)
 			c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nX: %d\r\nContent-Length: 0\r\n\r\n", n))
 		})
