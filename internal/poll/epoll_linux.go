@@ -25,6 +25,7 @@ type epoll struct {
 	parker
 	fd     int
 	wakeFD int
+	wakers wakers
 	got    []sys.EpollEvent
 	// brief counts consecutive brief waits. short is a credit: it grows with
 	// each wait that ended as soon as expected.
@@ -240,9 +241,15 @@ func readyOf(ev uint32) (r Ready) {
 
 func (p *epoll) Waits() uint64 { return p.waits }
 
-func (p *epoll) Wake() { sys.EventfdSignal(p.wakeFD) }
+func (p *epoll) Wake() {
+	if p.wakers.enter() {
+		sys.EventfdSignal(p.wakeFD)
+		p.wakers.leave()
+	}
+}
 
 func (p *epoll) Close() error {
+	p.wakers.end()
 	if p.wakeFD >= 0 {
 		sys.Close(p.wakeFD)
 	}

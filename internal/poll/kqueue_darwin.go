@@ -15,6 +15,7 @@ type kqueue struct {
 	parker
 	fd           int
 	wakeR, wakeW int
+	wakers       wakers
 	got          []sys.Kevent
 	// keys maps a descriptor to its key: a kevent's user data is a pointer, in
 	// which Go must not store a number.
@@ -138,11 +139,15 @@ func (p *kqueue) Share(bool) {}
 func (p *kqueue) Waits() uint64 { return p.waits }
 
 func (p *kqueue) Wake() {
-	one := [1]byte{1}
-	sys.Write(p.wakeW, one[:])
+	if p.wakers.enter() {
+		one := [1]byte{1}
+		sys.Write(p.wakeW, one[:])
+		p.wakers.leave()
+	}
 }
 
 func (p *kqueue) Close() error {
+	p.wakers.end()
 	if p.wakeR >= 0 {
 		sys.Close(p.wakeR)
 		sys.Close(p.wakeW)

@@ -68,7 +68,7 @@ type Poller interface {
 	Share(others bool)
 	// Waits is how often Wait has asked the kernel for events.
 	Waits() uint64
-	// Wake makes the current Wait, or the next one, return.
+	// Wake makes the current Wait, or the next one, return. After Close it does nothing.
 	Wake()
 	// Close releases the poller. The descriptors it watched stay open.
 	Close() error

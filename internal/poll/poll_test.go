@@ -31,6 +31,17 @@ func open(t *testing.T) Poller {
 // pair is two connected non-blocking sockets.
 func pair(t *testing.T) (a, b int) {
 	t.Helper()
+	a, b = sockets(t)
+	t.Cleanup(func() {
+		sys.Close(a)
+		sys.Close(b)
+	})
+	return a, b
+}
+
+// sockets is pair for a test that closes them.
+func sockets(t *testing.T) (a, b int) {
+	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +49,6 @@ func pair(t *testing.T) (a, b int) {
 	for _, fd := range fds {
 		syscall.SetNonblock(fd, true)
 		syscall.CloseOnExec(fd)
-		t.Cleanup(func() { sys.Close(fd) })
 	}
 	return fds[0], fds[1]
 }
@@ -279,6 +289,44 @@ func TestWakeRace(t *testing.T) {
 	}
 	close(asked)
 	waker.Wait()
+}
+
+// A Wake beside Close, or after it, writes to nothing that has got its descriptor's number.
+func TestWakeAfterClose(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		p, err := New(new(atomic.Bool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stop atomic.Bool
+		var waker sync.WaitGroup
+		waker.Go(func() {
+			for !stop.Load() {
+				p.Wake()
+			}
+		})
+		runtime.Gosched()
+		p.Close()
+		var fds []int
+		for range 4 { // more than p had
+			a, b := sockets(t)
+			fds = append(fds, a, b)
+		}
+		for range 10 {
+			runtime.Gosched()
+		}
+		stop.Store(true)
+		waker.Wait()
+		for _, fd := range fds {
+			if n, e := sys.Read(fd, make([]byte, 16)); e != syscall.EAGAIN {
+				t.Fatalf("a socket has received %d bytes, %v", n, e)
+			}
+		}
+		for _, fd := range fds {
+			sys.Close(fd)
+		}
+	}
 }
 
 // More are ready than one Wait takes.
