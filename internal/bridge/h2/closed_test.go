@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
@@ -184,7 +185,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	t.Parallel()
 	const stall = 1000
 	s, a, l := quiet()
-	s.resets.Init(resetBudget, resetRate, 0)
+	section.InitBudgets(&s.resets, &s.useless, false, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
 	b := &stream{exchange: new(exchange), s: s, id: 3, state: stateRunning}
 	b.cond.L = &s.mu

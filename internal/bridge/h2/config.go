@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/pack"
@@ -104,12 +105,7 @@ func (s *Session) init() {
 	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
 	s.inflow.Avail = http2.Window(cfg.ConnWindow)
 	now := sys.Nanotime()
-	resets, useless := int32(resetRate), int32(idleRate)
-	if cfg.Frugal {
-		resets, useless = 0, 0
-	}
-	s.resets.Init(resetBudget, resets, now)
-	s.useless.Init(idleBudget, useless, now)
+	section.InitBudgets(&s.resets, &s.useless, cfg.Frugal, now)
 	s.Link.Share()
 	s.since, s.heard = now, now
 	if cfg.HeadTime > 0 {

@@ -43,9 +43,6 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// keepFields bounds what of a header block's room is kept, in bytes.
-const keepFields = 16 << 10
-
 // free gives r back. Nothing of the request may be used any more.
 func (r *request) free() {
 	if r.handler != nil {
@@ -54,7 +51,7 @@ func (r *request) free() {
 		r.over.Store(false)
 		r.t, r.place, r.file = section.Target{}, conn.Here{}, direct.File{}
 	}
-	r.fields.Reset(keepFields)
+	r.fields.Reset()
 	requests.Put(r)
 }
 

@@ -3,6 +3,7 @@ package h2
 import (
 	"encoding/binary"
 
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -292,7 +293,7 @@ func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, err
 		r.free()
 		return nil, e
 	}
-	r.cost = int32(1 + max(len(block), r.fields.Size())/uselessSize)
+	r.cost = int32(1 + max(len(block), r.fields.Size())/section.UselessSize)
 	s.work += r.fields.Size() / madeSize
 	if r.fields.TooLarge {
 		if s.spendWork(r.cost); s.closing {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
@@ -36,7 +37,7 @@ func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.S
 	l, source = new(countingLink), new(silent)
 	l.shard.Init(nil)
 	s.Client.Link = l
-	s.resets.Init(resetBudget, resetRate, 0)
+	section.InitBudgets(&s.resets, &s.useless, false, 0)
 	s.sendWindow.Add(1 << 20)
 	st.sendWindow.Add(n)
 	st.Last(func(to takeover.Stream) takeover.Source {

@@ -61,7 +61,7 @@ func (c *raw) arrived() {
 // begin no handler, although all of them were there before its request.
 func TestFloodOfHeadersGivesWay(t *testing.T) {
 	t.Parallel()
-	const flood = 400 // less than resetBudget
+	const flood = 400 // less than section.ResetBudget
 	for _, tt := range []struct {
 		name   string
 		open   bool // a stream that keeps the only place

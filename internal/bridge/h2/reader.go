@@ -74,6 +74,10 @@ func (r *reader) headers(h http2.Header, block []byte, err error) {
 	r.cont = continuation{h: h, err: err}
 }
 
+// maxContinuations bounds the frames of one header block (CVE-2024-27316), besides those
+// that a large one needs.
+const maxContinuations = 16
+
 // continued adds a CONTINUATION frame to the header block, which has most bytes at most. done: it
 // is complete, that of the HEADERS frame of whole.
 func (r *reader) continued(

@@ -56,7 +56,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(0)
 		return nil, errRefused
 	}
-	s.useless.Refund(usefulWorth)
+	s.useless.Refund(section.UsefulWorth)
 	s.touch()
 	if s.takesDirect(r, &t, end) {
 		r.st, st.direct = st, r
@@ -127,7 +127,7 @@ func (s *Session) openStreamsLocked() (n int) {
 
 // tooManyLocked reports whether the fields of all streams would be more than a client may have kept
 // with size bytes more.
-func (s *Session) tooManyLocked(size int) bool { return (s.fields+size)/maxFields > s.cfg.List.Bytes }
+func (s *Session) tooManyLocked(size int) bool { return section.TooMany(s.fields+size, s.cfg.List) }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.
 func (s *Session) unanswered(status int) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
@@ -249,7 +250,7 @@ func (w *sender) wakeAllLocked() {
 }
 
 // rememberLocked notes that a stream is closed, byUs if the client may not know: what is on its way
-// may be of as many streams as resetBudget permits, and of as many as were open before, up to
+// may be of as many streams as section.ResetBudget permits, and of as many as were open before, up to
 // most.
 func (w *sender) rememberLocked(id uint32, byUs bool, most int) {
 	if !byUs {
@@ -258,7 +259,7 @@ func (w *sender) rememberLocked(id uint32, byUs bool, most int) {
 		return
 	}
 	if w.reset == nil {
-		w.reset = make([]uint32, min(max(most, len(w.ended)), 1000)+resetBudget)
+		w.reset = make([]uint32, min(max(most, len(w.ended)), 1000)+section.ResetBudget)
 	}
 	w.reset[w.resetAt%len(w.reset)] = id
 	w.resetAt++
@@ -273,7 +274,7 @@ func (w *sender) wasClosedLocked(id uint32) (byUs, known bool) {
 // takeWorkLocked charges as much as n frames that do nothing, and reports whether the budget covers
 // that. The caller ends the connection otherwise.
 func (w *sender) takeWorkLocked(n int32) bool {
-	w.useless.Refund(usefulWorth * min(w.useful, idleBudget))
+	w.useless.Refund(section.UsefulWorth * min(w.useful, section.IdleBudget))
 	w.useful = 0
 	return w.useless.Spend(n, sys.Nanotime)
 }

@@ -29,8 +29,7 @@ func fed(in []byte) (*Session, *fedLink) {
 	s.dec.Init()
 	s.cfg.List = pack.Limits{Fields: 128, Bytes: 64 << 10}
 	s.cfg.FrameSize, s.cfg.MaxStreams = DefaultFrameSize, DefaultMaxStreams
-	s.resets.Init(resetBudget, 0, 0)
-	s.useless.Init(idleBudget, 0, 0)
+	section.InitBudgets(&s.resets, &s.useless, true, 0)
 	return s, l
 }
 
@@ -56,11 +55,11 @@ func TestUselessFramesTakeTurns(t *testing.T) {
 		// 4,000 fields without name and value: malformed, and more than 128.
 		{"no names", requestsOf(1000, strings.Repeat("\x00\x00\x00", 4000)), 2, 1},
 		{"no names, indexed", requestsOf(1000, strings.Repeat("\x40\x00\x00", 5000)), 2, 1},
-		{"too large", requestsOf(1000, strings.Repeat("\x00\x01a\x00", 4000)), 2, idleBudget/(4000*33/uselessSize) + 1},
-		{"too large, indexed", requestsOf(1000, strings.Repeat("\x40\x01a\x00", 4000)), 2, idleBudget/(4000*33/uselessSize) + 1},
-		{"malformed", requestsOf(2000, strings.Repeat("\x00\x01a\x00", 100)), 32, resetBudget + 1},
-		{"malformed, of the table", append(requestsOf(1, entry), requestsOf(2000, "\x00\x01A\x00"+strings.Repeat("\xbe", 15))...), 4, resetBudget + 2},
-		{"PING", []byte(strings.Repeat("\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678", 20_000)), 32, idleBudget + 1},
+		{"too large", requestsOf(1000, strings.Repeat("\x00\x01a\x00", 4000)), 2, section.IdleBudget/(4000*33/section.UselessSize) + 1},
+		{"too large, indexed", requestsOf(1000, strings.Repeat("\x40\x01a\x00", 4000)), 2, section.IdleBudget/(4000*33/section.UselessSize) + 1},
+		{"malformed", requestsOf(2000, strings.Repeat("\x00\x01a\x00", 100)), 32, section.ResetBudget + 1},
+		{"malformed, of the table", append(requestsOf(1, entry), requestsOf(2000, "\x00\x01A\x00"+strings.Repeat("\xbe", 15))...), 4, section.ResetBudget + 2},
+		{"PING", []byte(strings.Repeat("\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678", 20_000)), 32, section.IdleBudget + 1},
 	} {
 		s, l := fed(tt.in)
 		for before := 0; ; before = l.discards {
@@ -103,7 +102,7 @@ func TestTrailersAfterResetAreCharged(t *testing.T) {
 		for !s.closing && len(l.in) > 0 {
 			s.Data(false)
 		}
-		if most := idleBudget/(len(block)/uselessSize) + 1; !s.closing || l.discards > most+1 {
+		if most := section.IdleBudget/(len(block)/section.UselessSize) + 1; !s.closing || l.discards > most+1 {
 			t.Errorf("running: %v: closing: %v after %d blocks, %d at most", running, s.closing, l.discards, most)
 		}
 	}

@@ -32,20 +32,6 @@ type Config struct {
 }
 
 const (
-	// resetBudget is for requests that end before their answers do, by the client or because of
-	// it (CVE-2023-44487): so many, and resetRate more each second. Each request that is answered
-	// gives one back.
-	resetBudget = 500
-	resetRate   = 50
-	// idleBudget is for what does nothing: frames without a meaning or of no bytes, PRIORITY_UPDATE,
-	// cancellations of QPACK, streams of unknown types. Each request gives usefulWorth back.
-	idleBudget  = 10_000
-	idleRate    = 330
-	usefulWorth = 4
-	// uselessSize is how many bytes that mean nothing count as one frame more.
-	uselessSize = 2 << 10
-	// maxFields bounds the fields of all requests of a connection, in times of what one may have.
-	maxFields = 64
 	// MaxUni is how many unidirectional streams a client may have: three that it needs, and some
 	// of types that a server does not know (RFC 9114 section 6.2.3).
 	MaxUni = 8

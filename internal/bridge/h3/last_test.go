@@ -7,6 +7,7 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -71,7 +72,7 @@ func TestEnds(t *testing.T) {
 				tt.end(stream)
 				closed <- source
 			}))
-			for i := range 2 * resetBudget {
+			for i := range 2 * section.ResetBudget {
 				str := c.ending(uint64(4 * i))
 				select {
 				case c.streams <- str:

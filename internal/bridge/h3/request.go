@@ -39,12 +39,9 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
-// keepFields bounds what of a section's room is kept, in bytes.
-const keepFields = 16 << 10
-
 func (r *request) free() {
 	r.t = section.Target{}
-	r.fields.Reset(keepFields)
+	r.fields.Reset()
 	requests.Put(r)
 }
 
@@ -213,12 +210,12 @@ func (st *stream) keep(size int) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if (s.fields+size)/maxFields > s.cfg.List.Bytes {
+	if section.TooMany(s.fields+size, s.cfg.List) {
 		return errNoRoom
 	}
 	st.fields += size
 	s.fields += size
-	s.useless.Refund(usefulWorth)
+	s.useless.Refund(section.UsefulWorth)
 	return nil
 }
 

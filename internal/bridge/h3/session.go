@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/peer"
@@ -80,12 +81,7 @@ func (cfg *Config) New(qc Conn, t *tally.Shard, left func(*Session)) *Session {
 	s.left = sync.OnceFunc(func() { left(s) })
 	s.Client.Config, s.Client.Link = cfg.Config, link{s: s}
 	now := sys.Nanotime()
-	resets, useless := int32(resetRate), int32(idleRate)
-	if cfg.Frugal {
-		resets, useless = 0, 0
-	}
-	s.resets.Init(resetBudget, resets, now)
-	s.useless.Init(idleBudget, useless, now)
+	section.InitBudgets(&s.resets, &s.useless, cfg.Frugal, now)
 	s.since = now
 	return s
 }
@@ -262,7 +258,7 @@ func (s *Session) spendReset() {
 // spendUseless charges a frame of size bytes, or a stream, that does nothing. It reports whether
 // the connection goes on.
 func (s *Session) spendUseless(size uint64) bool {
-	n := int32(min(size/uselessSize, idleBudget)) + 1
+	n := int32(min(size/section.UselessSize, section.IdleBudget)) + 1
 	s.mu.Lock()
 	ok := s.useless.Spend(n, sys.Nanotime)
 	s.mu.Unlock()
