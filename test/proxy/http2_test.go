@@ -182,8 +182,10 @@ func TestHTTP2Upstream(t *testing.T) {
 		pw.Close()
 		res.Body.Close()
 		servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
-		if st := s.pool.Status()[0].Servers[0]; st.Dials != 1 {
-			t.Errorf("%+v", st)
+		// net/http's Transport lists a connection after it has been given to the first request: the next one may
+		// come before that.
+		if st := s.pool.Status()[0].Servers[0]; st.Dials > 2 {
+			t.Errorf("%+v; log %s", st, s.log)
 		}
 	})
 	t.Run("refused", func(t *testing.T) {

@@ -254,7 +254,7 @@ func TestTrailersToHTTP2(t *testing.T) {
 		client.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: A, X-Forwarded-For\r\n\r\n" +
 			"2\r\nok\r\n0\r\nA: b\r\nX-Forwarded-For: y\r\n\r\n")
 		if _, body := client.Response("POST"); body != "map[A:[b]]" {
-			t.Errorf("the server received %s", body)
+			t.Errorf("the server received %s; log %s", body, s.log)
 		}
 	})
 }
