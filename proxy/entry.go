@@ -31,7 +31,7 @@ type entry struct {
 	bal  *balance.Server
 
 	requests, failures, dials, reused atomic.Uint64
-	// slots are the requests in flight, for MaxRequests: balance counts them without a limit.
+	// slots are the requests in flight: balance counts those too that find MaxRequests in their way.
 	slots atomic.Int64
 
 	// Under Pool.mu.

@@ -343,7 +343,7 @@ func (m *member) status(at int64) ServerStatus {
 	s := ServerStatus{
 		Addr: m.addr, State: i.State.String(), Check: i.Check.String(), Since: wall(i.Since),
 		Weight: m.weight, Backup: m.backup, Draining: e.bal.Draining(),
-		InFlight: e.bal.InFlight(), MaxRequests: m.most, Idle: int64(m.link.idle.Len()),
+		InFlight: e.slots.Load(), MaxRequests: m.most, Idle: int64(m.link.idle.Len()),
 		Latency:   time.Duration(e.bal.Latency(at)),
 		IdleLimit: min(m.link.limit.Limit(at), time.Duration(m.link.most.Load())),
 		Requests:  e.requests.Load(), Failures: e.failures.Load(), Ejections: i.Ejections,
