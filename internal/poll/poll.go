@@ -70,7 +70,7 @@ type Poller interface {
 	Waits() uint64
 	// Wake makes the current Wait, or the next one, return. After Close it does nothing.
 	Wake()
-	// Close releases the poller. The descriptors it watched stay open.
+	// Close releases the poller, once. The descriptors it watched stay open.
 	Close() error
 
 	Ops

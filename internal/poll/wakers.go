@@ -9,7 +9,7 @@ import (
 )
 
 // wakers are the calls of Wake under way. They use a descriptor by its number, which another file of the
-// process has as soon as Close has closed it: a late Wake would write to somebody's connection.
+// process may get as soon as Close has closed it: a late Wake would write to a connection.
 type wakers struct {
 	calls atomic.Int32 // less than 0 after end
 }

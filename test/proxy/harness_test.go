@@ -141,7 +141,7 @@ func (c *conn) request() (*http.Request, string, bool) {
 
 func (c *conn) put(s string) { io.WriteString(c, s) }
 
-// wait waits for ch, or for the end of the test: one that fails does not send any more.
+// wait waits for ch, or for the end of the test: one that fails does not send any more. A nil ch is for the end alone.
 func (c *conn) wait(ch <-chan bool) {
 	select {
 	case <-ch:

@@ -192,7 +192,7 @@ func TestUploadRetriedHTTP2(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			engines.Each(t, func(t *testing.T, e chert.Engine) {
-				down, got := make(chan bool), make(chan bool)
+				down, got := make(chan bool), make(chan bool, 1)
 				var begun atomic.Bool
 				serve := func(conn *conn) { // the first request, of either server, ends its connection
 					if !begun.Swap(true) {

@@ -18,7 +18,7 @@ import (
 // TestQueue: a server gets no more requests than its limit; others wait, or are refused.
 func TestQueue(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
-		release := make(chan bool)
+		release := make(chan bool, 5)
 		var mu sync.Mutex
 		now, most := 0, 0
 		o := start(t, func(c *conn) {

@@ -182,11 +182,19 @@ func TestCut10(t *testing.T) {
 // TestPieces: each read is written at once, and heads of responses too.
 func TestPieces(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
-		next := make(chan string)
+		next := make(chan string, 4) // all of the pieces
 		o := start(t, func(c *conn) {
 			c.head()
-			for s := range next {
-				c.put(s)
+			for {
+				select {
+				case s, ok := <-next:
+					if !ok {
+						return
+					}
+					c.put(s)
+				case <-t.Context().Done():
+					return
+				}
 			}
 		})
 		s := &setup{}

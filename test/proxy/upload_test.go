@@ -250,7 +250,7 @@ func TestUploadRetried(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
 				down := make(chan bool)
 				var begun atomic.Bool
-				got := make(chan bool)
+				got := make(chan bool, 1)
 				serve := func(conn *conn) { // the first request, of either server, ends its connection
 					if !begun.Swap(true) {
 						conn.head()

@@ -30,4 +30,4 @@ package h2
 // (conn.Pause). Bodies by the windows that
 // are granted. Streams by MaxStreams, of which a handler keeps its place until it
 // returns, whatever becomes of its stream. What costs work and brings nothing, by
-// budgets (budget.go).
+// budgets (section/budget.go).

@@ -12,19 +12,19 @@ const (
 	// gives one back.
 	ResetBudget = 500
 	resetRate   = 50
-	// IdleBudget is for frames that do nothing: of HTTP/2 PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA
-	// and frames of streams that are closed; of HTTP/3 PRIORITY_UPDATE, cancellations of QPACK and streams of
-	// unknown types; of both unknown frames. Each request, and over HTTP/2 each DATA frame that is sent, gives
+	// IdleBudget is for frames that do nothing: of HTTP/2 PING, SETTINGS, PRIORITY, WINDOW_UPDATE and frames of
+	// streams that are closed; of HTTP/3 PRIORITY_UPDATE, cancellations of QPACK and streams of unknown types;
+	// of both empty DATA and unknown frames. Each request, and over HTTP/2 each DATA frame that is sent, gives
 	// UsefulWorth back.
 	IdleBudget  = 10_000
 	idleRate    = 330
 	UsefulWorth = 4
-	// UselessSize is how many bytes of what does nothing count as one frame more, of a header block as they are
-	// on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them: decoding 10,000 of the largest would take
-	// seconds.
+	// UselessSize is how many bytes of what does nothing count as one frame more; those of HTTP/2's header blocks
+	// are as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them, whichever is more: decoding
+	// 10,000 of the largest blocks would take seconds.
 	UselessSize = 2 << 10
-	// maxFields bounds the fields of all requests of a connection, in times of what one may have: a reference of
-	// a byte stands for as many bytes as the table has, and the handlers may keep them.
+	// maxFields bounds the fields of all requests of a connection, in times of what one may have: over HTTP/2 a
+	// reference of a byte stands for as many bytes as the table has, and the handlers may keep them.
 	maxFields = 64
 	// keepFields bounds what of a field section's room is kept, in bytes.
 	keepFields = 16 << 10
