@@ -1,7 +1,6 @@
 package h2_test
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -93,13 +92,31 @@ func TestEarlyResponse(t *testing.T) {
 						t.Fatalf("%s: %+v", name, a)
 					}
 				}
+				resets, sent := 0, 0
+				// The handler may not have returned yet, and the window not have been given back.
+				data := func(n int) {
+					for sent += n; sent > window+c.opened; {
+						c.send()
+						switch f := c.next().(type) {
+						case nil:
+							t.Fatal("closed")
+						case *http2.RSTStreamFrame:
+							if f.ErrCode != http2.ErrCodeNo {
+								t.Fatal(f)
+							}
+							resets++
+						}
+					}
+					c.fr.WriteData(id, false, make([]byte, n))
+				}
 				if end != nil {
 					// More than may be open at a time, and than the connection's window.
 					for range 20 {
 						start()
 						for range 3 {
-							c.fr.WriteData(id, false, make([]byte, 10_000))
+							data(10_000)
 						}
+						sent++ // at most
 						end(c, id)
 						c.send()
 						id += 2
@@ -112,7 +129,7 @@ func TestEarlyResponse(t *testing.T) {
 				for range 5 {
 					start()
 					for left := window; left > 0; left -= 16_000 {
-						c.fr.WriteData(id, false, make([]byte, min(left, 16_000)))
+						data(min(left, 16_000))
 					}
 					c.send()
 					id += 2
@@ -122,7 +139,7 @@ func TestEarlyResponse(t *testing.T) {
 				if a := c.read(id); a.outcome() != "RST REFUSED_STREAM" {
 					t.Errorf("one more: %+v", a)
 				}
-				for resets := 0; resets < 5; {
+				for resets < 5 {
 					switch f := c.next().(type) {
 					case nil:
 						t.Fatal("closed")
@@ -144,9 +161,8 @@ func TestEarlyResponse(t *testing.T) {
 				// Beyond the window it is an error of the stream.
 				id += 4
 				start()
-				c.fr.WriteData(id, false, bytes.Repeat([]byte("x"), 16_000))
-				for range 4 {
-					c.fr.WriteData(id, false, make([]byte, 16_000))
+				for range 5 {
+					data(16_000)
 				}
 				c.send()
 				if a := c.read(id); a.reset != "FLOW_CONTROL_ERROR" {

@@ -184,6 +184,8 @@ type raw struct {
 	enc *hpack.Encoder
 	blk bytes.Buffer
 	dec *hpack.Decoder
+	// opened is by how much the server has opened the connection's window, as far as next has read.
+	opened int
 }
 
 func (r *running) dial() net.Conn {
@@ -314,6 +316,9 @@ func (c *raw) next() http2.Frame {
 			c.t.Fatal("nothing has come for too long")
 		}
 		return nil
+	}
+	if w, ok := f.(*http2.WindowUpdateFrame); ok && w.StreamID == 0 {
+		c.opened += int(w.Increment)
 	}
 	return f
 }
