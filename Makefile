@@ -67,19 +67,13 @@ tidy:
 
 # go test takes one fuzz target at a time. They are looked for in the source: go
 # test -list would build the tests of every package for it. Much of a short run is
-# linking and the baseline, on one processor, so FUZZJOBS run at a time. The go
-# command may call it a failure that the time ended while a worker was at an input
-# (go.dev/issue/75804, mended in Go 1.27): "context deadline exceeded" and no input; then it is repeated.
+# linking and the baseline, on one processor, so FUZZJOBS run at a time.
+FUZZ = GO='$(GO)' FUZZTIME=$(FUZZTIME)
 fuzz:
 	@files=$$($(GO) list -f '{{range .TestGoFiles}}{{$$.ImportPath}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$.ImportPath}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}' ./...) || exit 1; \
 	echo "$$files" | while read -r pkg file; do \
 		[ -z "$$file" ] || sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$pkg \1|p" "$$file"; \
-	done | xargs -n 2 -P $(FUZZJOBS) sh -c ' \
-		for try in 1 2 3; do \
-			out=$$($(GO) test -vet=off -run "^$$" -parallel 1 -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) "$$0" </dev/null 2>&1); code=$$?; \
-			echo "$$1 in $$0"; echo "$$out"; [ $$code -ne 0 ] || exit 0; \
-			case "$$out" in *"Failing input"*|*panic:*) exit 255;; *"context deadline exceeded"*) ;; *) exit 255;; esac; \
-		done; exit 255'
+	done | $(FUZZ) xargs -n 2 -P $(FUZZJOBS) .ci/fuzz .
 
 # What depends on the system and on the processor, for linux/arm64 by qemu-user. The tests that are left out start their
 # own program again, or one they have built, which the kernel does not know how to run.
@@ -124,7 +118,7 @@ acme-test:
 # Headers of the PROXY protocol, against go-proxyproto.
 proxyproto-test:
 	$(GO) -C internal/proxyproto/oracletest test -timeout $(TIMEOUT) ./...
-	$(GO) -C internal/proxyproto/oracletest test -vet=off -run '^$$' -fuzz '^FuzzOracle$$' -fuzztime $(FUZZTIME) .
+	$(FUZZ) .ci/fuzz internal/proxyproto/oracletest . FuzzOracle
 
 # Topics through NATS, with nats-server in the tests' own process.
 nats-test:
@@ -135,7 +129,7 @@ nats-test:
 tracing-test:
 	$(GO) -C middleware/tracing test -timeout $(TIMEOUT) ./...
 	$(GO) -C middleware/tracing test -race -timeout $(TIMEOUT) ./...
-	$(GO) -C middleware/tracing test -vet=off -run '^$$' -fuzz '^FuzzParent$$' -fuzztime $(FUZZTIME) .
+	$(FUZZ) .ci/fuzz middleware/tracing . FuzzParent
 
 examples-test:
 	@if [ -f examples/go.mod ]; then $(GO) -C examples test -timeout $(TIMEOUT) ./...; fi
