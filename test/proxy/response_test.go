@@ -183,18 +183,11 @@ func TestCut10(t *testing.T) {
 func TestPieces(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		next := make(chan string, 4) // all of the pieces
+		defer close(next)            // also when the test has failed
 		o := start(t, func(c *conn) {
 			c.head()
-			for {
-				select {
-				case s, ok := <-next:
-					if !ok {
-						return
-					}
-					c.put(s)
-				case <-t.Context().Done():
-					return
-				}
+			for s := range next {
+				c.put(s)
 			}
 		})
 		s := &setup{}
@@ -207,7 +200,6 @@ func TestPieces(t *testing.T) {
 			client.Want(fmt.Sprintf("%x\r\n%s\r\n", len(piece), piece))
 		}
 		next <- "0\r\n\r\n"
-		close(next)
 		client.Want("0\r\n\r\n")
 	})
 }

@@ -93,19 +93,26 @@ func TestEarlyResponse(t *testing.T) {
 					}
 				}
 				resets, sent := 0, 0
+				next := func() {
+					switch f := c.next().(type) {
+					case nil:
+						t.Fatal("closed")
+					case *http2.RSTStreamFrame:
+						if f.ErrCode != http2.ErrCodeNo {
+							t.Fatal(f)
+						}
+						resets++
+					case *http2.WindowUpdateFrame:
+						if f.StreamID != 0 {
+							t.Errorf("a window is opened for what is discarded: %v", f)
+						}
+					}
+				}
 				// The handler may not have returned yet, and the window not have been given back.
 				data := func(n int) {
 					for sent += n; sent > window+c.opened; {
 						c.send()
-						switch f := c.next().(type) {
-						case nil:
-							t.Fatal("closed")
-						case *http2.RSTStreamFrame:
-							if f.ErrCode != http2.ErrCodeNo {
-								t.Fatal(f)
-							}
-							resets++
-						}
+						next()
 					}
 					c.fr.WriteData(id, false, make([]byte, n))
 				}
@@ -140,19 +147,7 @@ func TestEarlyResponse(t *testing.T) {
 					t.Errorf("one more: %+v", a)
 				}
 				for resets < 5 {
-					switch f := c.next().(type) {
-					case nil:
-						t.Fatal("closed")
-					case *http2.RSTStreamFrame:
-						if f.ErrCode != http2.ErrCodeNo {
-							t.Fatal(f)
-						}
-						resets++
-					case *http2.WindowUpdateFrame:
-						if f.StreamID != 0 {
-							t.Errorf("a window is opened for what is discarded: %v", f)
-						}
-					}
+					next()
 				}
 				c.fr.WriteData(1, true, nil) // was on its way
 				if a := c.get(id+2, "/"); a.outcome() != "200" {
