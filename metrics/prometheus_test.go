@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/stats"
 )
@@ -43,25 +43,14 @@ func startPrometheus(t *testing.T, target, features string) *server {
 		t.Fatal(err)
 	}
 	s := &server{out: new(servertest.Log)}
-	// Another process may take the port before Prometheus does.
-	for try := 0; ; try++ {
-		err := s.start(t, config, filepath.Join(dir, fmt.Sprint(try)), features)
-		if err == nil {
-			return s
-		}
-		if try == 5 {
-			t.Fatalf("prometheus does not start: %v\n%s", err, s.out)
-		}
+	if err := s.start(t, config, filepath.Join(dir, "data"), features); err != nil {
+		t.Fatalf("prometheus does not start: %v\n%s", err, s.out)
 	}
+	return s
 }
 
 func (s *server) start(t *testing.T, config, data, features string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeport.Addr(t)
 	s.url = "http://" + addr
 	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+addr,
 		"--enable-feature="+features, "--log.level=warn")

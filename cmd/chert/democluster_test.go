@@ -19,7 +19,7 @@ func TestDemoCluster(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
 	needSignals(t)
-	admin := "127.0.0.1:" + freeport.Port(t)
+	admin := freeport.Addr(t)
 	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off", "--shutdown-timeout", "1s", "--admin", admin)
 	t.Cleanup(func() { // it ends its redis-server, which a killed process can on Linux only
 		p.signal(syscall.SIGTERM)

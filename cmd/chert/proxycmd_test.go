@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -78,13 +79,11 @@ func TestProxyStateOverReload(t *testing.T) {
 	}
 	app.Start()
 	defer app.Close()
-	bad := httptest.NewServer(nil)
-	bad.Close()
 	config := `
 [upstream.app]
 servers = ["` + addrOfServer(app) + `"]
 [upstream.bad]
-servers = ["` + addrOfServer(bad) + `"]
+servers = ["` + freeport.Addr(t) + `"]
 [upstream.hashed]
 servers = ["10.255.0.1:1", "10.255.0.2:1", "10.255.0.3:1"]
 balance = "hash client"

@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -83,9 +84,7 @@ func TestFailures(t *testing.T) {
 
 // TestDialFailures tests the reasons of connections that are not made.
 func TestDialFailures(t *testing.T) {
-	l := servertest.ListenTCP(t)
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeport.Addr(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {

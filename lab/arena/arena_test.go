@@ -347,7 +347,7 @@ func TestWebSocket(t *testing.T) {
 // The program as it is started: all ports, and an end.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	s := settings{plain: freeAddr(t), secure: freeAddr(t), plain2: freeAddr(t), secure2: freeAddr(t), dataset: dataset(t)}
+	s := settings{plain: freeport.Addr(t), secure: freeport.Addr(t), plain2: freeport.Addr(t), secure2: freeport.Addr(t), dataset: dataset(t)}
 	s.certificate, s.key = certificate(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -438,8 +438,6 @@ func checkCalls(t *testing.T, addr string, creds credentials.TransportCredential
 		}
 	}
 }
-
-func freeAddr(t *testing.T) string { return "127.0.0.1:" + freeport.Port(t) }
 
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()

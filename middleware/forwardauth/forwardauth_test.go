@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/chertest"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/middleware"
 )
 
@@ -200,12 +201,7 @@ body`)
 // nothing and holds nothing.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := "http://" + l.Addr().String()
-	l.Close()
+	gone := "http://" + freeport.Addr(t)
 	raws := func(text string, forever string) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -264,13 +264,8 @@ func TestParseFailure(t *testing.T) {
 func TestNoPause(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{Failures: -1}, {Pause: -1}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close() // nothing listens there
 		o.Failure, o.Logger = FailureClosed, slog.New(slog.DiscardHandler)
-		lim := limit(t, "l", "1/s", open(t, "redis://"+l.Addr().String(), o))
+		lim := limit(t, "l", "1/s", open(t, "redis://"+freeport.Addr(t), o))
 		for range 20 {
 			d, err := lim.Allow(t.Context(), "k", 1)
 			if errors.Is(err, ErrNotAsked) || err == nil || d.Allowed || d.RetryAfter != time.Second {

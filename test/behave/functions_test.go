@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -130,35 +131,28 @@ func TestFunctionsChild(t *testing.T) {
 	log.SetOutput(io.Discard) // below, a client does not speak TLS at first
 	certFile, keyFile, _ := servertest.CertFiles(t)
 	h := hf(func(w http.ResponseWriter, r *http.Request) { put(w, "from the child") })
+	addr := freeport.Addr(t)
+	end := make(chan error, 1)
+	go func() {
+		if f := bothFunctions[name]; secure == "secure" {
+			end <- f.listenTLS(addr, certFile, keyFile, h)
+		} else {
+			end <- f.listen(addr, h)
+		}
+	}()
 	for {
-		l := servertest.ListenTCP(t)
-		addr := l.Addr().String()
-		l.Close()
-		end := make(chan error, 1)
-		go func() {
-			if f := bothFunctions[name]; secure == "secure" {
-				end <- f.listenTLS(addr, certFile, keyFile, h)
-			} else {
-				end <- f.listen(addr, h)
+		select {
+		case err := <-end:
+			t.Fatal(err)
+		default:
+			nc, err := net.Dial("tcp", addr)
+			if err != nil {
+				continue
 			}
-		}()
-		for {
-			select {
-			case err := <-end:
-				if !errors.Is(err, syscall.EADDRINUSE) {
-					t.Fatal(err)
-				}
-			default:
-				nc, err := net.Dial("tcp", addr)
-				if err != nil {
-					continue
-				}
-				nc.Close()
-				fmt.Println("addr", addr)
-				io.Copy(io.Discard, os.Stdin) // until the parent ends this
-				return
-			}
-			break // another process has taken the port
+			nc.Close()
+			fmt.Println("addr", addr)
+			io.Copy(io.Discard, os.Stdin) // until the parent ends this
+			return
 		}
 	}
 }

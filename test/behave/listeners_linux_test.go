@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/freeport"
 )
 
 // A connection that arrives between Listen and Serve inherits the options that
@@ -48,12 +49,7 @@ func TestListenSetsOptionsAtOnce(t *testing.T) {
 func TestListenServesEarlyConnections(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := free.Addr().String()
-		free.Close()
+		addr := freeport.Addr(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		const dialers = 4
 		ends := make(chan error, dialers)
@@ -66,7 +62,7 @@ func TestListenServesEarlyConnections(t *testing.T) {
 		if err == nil {
 			go func() { served <- s.Serve(l) }()
 		} else {
-			t.Log(err) // another process has the port
+			t.Error(err)
 			cancel()
 			served <- err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -109,20 +109,10 @@ func TestClosedWhileReused(t *testing.T) {
 	}
 }
 
-// closedPort returns an address that refuses connections.
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestNextServer(t *testing.T) {
 	t.Parallel()
 	u := start(t, answers(func(int, string) string { return ok }))
-	g := gatewayTo(t, terms(), closedPort(t), u.addr())
+	g := gatewayTo(t, terms(), freeport.Addr(t), u.addr())
 	g.again = false // nothing was sent, so any request may be tried again
 	c := g.serve(t).Dial()
 	c.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc")
@@ -366,7 +356,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	a, b := start(t, serve), start(t, serve)
-	g := gatewayTo(t, terms(), closedPort(t), a.addr(), b.addr())
+	g := gatewayTo(t, terms(), freeport.Addr(t), a.addr(), b.addr())
 	s := g.serve(t)
 	rounds := 200
 	if testing.Short() {

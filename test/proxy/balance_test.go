@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
@@ -147,7 +148,7 @@ func TestSticky(t *testing.T) {
 func TestEjection(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		_, addrs := named(t, 2)
-		bad := refusing(t)
+		bad := freeport.Addr(t)
 		s := &setup{}
 		s.up.Balance.Policy = proxy.PolicyRoundRobin
 		s.up.Health = proxy.Health{Consecutive: 3, Ejection: 20 * time.Millisecond}
@@ -379,7 +380,7 @@ func TestReport(t *testing.T) {
 	o := start(t, each(ok))
 	s := &setup{}
 	s.up.Balance.Policy = proxy.PolicyRoundRobin
-	h := s.handler(t, refusing(t), o.addr())
+	h := s.handler(t, freeport.Addr(t), o.addr())
 	var report proxy.Report
 	ts := engines.Start(t, &chert.Server{Engine: chert.EngineGoroutines, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		report = proxy.Report{}

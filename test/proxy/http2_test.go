@@ -21,6 +21,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
@@ -191,7 +192,7 @@ func TestHTTP2Upstream(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		s := &setup{}
 		s.up.Protocol = proxy.ProtocolHTTP2
-		ts := s.start(t, chert.EngineGoroutines, refusing(t))
+		ts := s.start(t, chert.EngineGoroutines, freeport.Addr(t))
 		client := ts.Dial()
 		client.Send(get)
 		if res, _ := client.Response("GET"); res.Header.Get("Proxy-Status") != "chert; error=connection_refused" {
@@ -206,7 +207,7 @@ func TestHTTP2Upstream(t *testing.T) {
 		s := &setup{}
 		s.up.Protocol = proxy.ProtocolHTTP2
 		s.up.Balance.Policy = proxy.PolicyRoundRobin
-		ts := s.start(t, chert.EngineGoroutines, refusing(t), up.ListenAddr)
+		ts := s.start(t, chert.EngineGoroutines, freeport.Addr(t), up.ListenAddr)
 		client := ts.Dial()
 		for _, in := range []string{post("abc"), post(strings.Repeat("x", 100_000)),
 			servertest.PostChunks("/", servertest.Chunks(strings.Repeat("x", 100_000), 9999))} {

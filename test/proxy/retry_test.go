@@ -17,11 +17,6 @@ import (
 	"github.com/chert-http/chert/proxy"
 )
 
-// refusing returns an address at which nothing listens.
-func refusing(t testing.TB) string {
-	return "127.0.0.1:" + freeport.Port(t)
-}
-
 // once answers one request of each connection, and closes it without a word for later ones.
 func once(response string) func(c *conn) {
 	return func(c *conn) {
@@ -76,7 +71,7 @@ func TestRetry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			overEach(t, func(t *testing.T, secure bool) {
 				alike(t, func(t *testing.T, e chert.Engine) {
-					addr := refusing(t)
+					addr := freeport.Addr(t)
 					if c.first != nil {
 						addr = startOver(t, secure, c.first).addr()
 					}
@@ -357,11 +352,9 @@ func TestRetryConnection(t *testing.T) {
 					c.request() // which ends the connection
 				}
 			})
-			dead := servertest.ListenTCP(t)
-			dead.Close()
 			s := &setup{}
 			s.up.Balance = proxy.Balance{Policy: proxy.PolicyRoundRobin}
-			client := s.start(t, e, o.addr(), dead.Addr().String()).Dial()
+			client := s.start(t, e, o.addr(), freeport.Addr(t)).Dial()
 			for range 2 {
 				client.Send(method + " / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
 				if res, _ := client.Response(method); res.StatusCode != 200 {

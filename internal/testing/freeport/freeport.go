@@ -17,6 +17,13 @@ func Port(t testing.TB) string {
 	return port
 }
 
+// Addr returns an address of 127.0.0.1 whose port is reserved until the test ends: it refuses
+// connections unless the test has a server listen there; see Reserve.
+func Addr(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", Port(t))
+}
+
 // Reserve returns an address of host with a port that stays free until release is called:
 // on Linux neither an outgoing connection nor another listener on port 0 is given it, while
 // a server that listens at the address with SO_REUSEADDR, as package net does, gets it. On

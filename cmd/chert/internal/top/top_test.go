@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert/admin"
 	"github.com/chert-http/chert/internal/interval"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
@@ -102,17 +102,13 @@ func TestAddresses(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // nothing listens there now
+	nobody := freeport.Addr(t)
 	for _, tt := range []struct {
 		why     string
 		handler http.HandlerFunc
 		want    string
 	}{
-		{"nothing listens", nil, "cannot reach http://" + l.Addr().String() + "/: connect: connection refused; is a server running with --admin?"},
+		{"nothing listens", nil, "cannot reach http://" + nobody + "/: connect: connection refused; is a server running with --admin?"},
 		{"404", http.NotFound, "is not the admin address of a chert server: /stats was answered 404"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "/stats is not JSON"},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "answered 302"},
@@ -135,7 +131,7 @@ func TestErrors(t *testing.T) {
 			c.Close()
 		}, "is not the admin address"},
 	} {
-		where := l.Addr().String()
+		where := nobody
 		if tt.handler != nil {
 			ts := httptest.NewServer(tt.handler)
 			defer ts.Close()

@@ -246,7 +246,7 @@ func TestWrongChallenge(t *testing.T) {
 	go other.ListenAndServe()
 	t.Cleanup(func() { other.Close() })
 	ca := startPebble(t, plain, freeport.Port(t), 24*time.Hour)
-	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--http-redirect", "127.0.0.1:"+freeport.Port(t),
+	p := start(t, ca.trust, folder(t), "--listen", "127.0.0.1:"+port, "--http-redirect", freeport.Addr(t),
 		"--tls-auto", "a.example.com", "--tls-ca", ca.url, "--tls-storage", t.TempDir())
 	p.wants("acme: cannot get the certificate for a.example.com; it will be tried again")
 	if _, err := get(port, "a.example.com", ca.roots); err == nil || !strings.Contains(err.Error(), "remote error: tls:") {
