@@ -41,12 +41,12 @@
 // Options.Serve are hijacked on chert's server too.
 package websocket
 
-// It must not import the engines, since it runs on net/http's server: on chert it gets
-// its connections through internal/takeover. Frames are internal/wsframe's,
-// compression internal/wsdeflate's.
+// It must not know chert's server, since it runs on net/http's too: on chert it gets its
+// connections through internal/takeover, and on others internal/stream drives them. Frames
+// are internal/wsframe's, compression internal/wsdeflate's.
 //
 //	session.go   receives, on a takeover.Link
 //	inflate.go   inflates what it receives
 //	send.go      sends
-//	netlink.go   a takeover.Link over a hijacked net.Conn; netsend.go is its sending side
+//	netlink.go   a takeover.Link over a hijacked net.Conn
 //	read.go      Options.Serve

@@ -48,13 +48,13 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		stop := context.AfterFunc(ctx, func() { l.Post(func() link.Next { return link.More }) })
 		defer stop()
 	}
-	switch next := l.drive(ctx); {
+	switch next := l.c.Drive(ctx, link.Requeue); {
 	case s.ready:
 		return s.typ, s.message(), nil
 	case next == link.Elsewhere:
 		return 0, nil, ctx.Err()
 	default:
-		l.end(next)
+		l.c.End(next)
 		return 0, nil, s.closeError()
 	}
 }
@@ -92,7 +92,7 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 			c.Close(CodeNormal, "")
 			l.run()
 		default:
-			l.end(c.failed(errInternal)) // the server logs the panic
+			l.c.End(c.failed(errInternal)) // the server logs the panic
 		}
 	})
 }

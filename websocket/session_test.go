@@ -2,7 +2,6 @@ package websocket
 
 import (
 	"bytes"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -122,40 +121,6 @@ func TestSlice(t *testing.T) {
 	l.in = bytes.Repeat(fromClient(wsframe.Text, false, "a"), batch)
 	if next := s.Data(false); next != link.Requeue || got > 2*clockEvery {
 		t.Errorf("%d messages in a turn; %d", got, next)
-	}
-}
-
-// recorder is a net.Conn that takes everything.
-type recorder struct {
-	net.Conn
-	writes, bytes int
-	large         bool
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.writes++
-	r.bytes += len(p)
-	r.large = r.large || len(p) > writePiece
-	return len(p), nil
-}
-
-// TestPieces: the time that a client has to accept something is not that for all of a large
-// message.
-func TestPieces(t *testing.T) {
-	t.Parallel()
-	var r recorder
-	l := newNetLink(&r, new(Conn))
-	defer l.clock.End()
-	for _, n := range []int{5, 1 << 20, 0, writePiece - 5} {
-		if _, err := l.Offer(make([]byte, n), nil, -1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	done := make(chan bool)
-	l.Follow(func() { close(done) })
-	<-done
-	if r.bytes != 1<<20+writePiece || r.writes < 17 || r.large {
-		t.Errorf("%d bytes by %d writes, large writes %v", r.bytes, r.writes, r.large)
 	}
 }
 

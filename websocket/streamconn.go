@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -41,7 +42,7 @@ func useStream(w http.ResponseWriter, r *http.Request, c *Conn) error {
 	sc.wait.Go(func() {
 		io.Copy(flushed{w, rc}, toSend)
 		toSend.Close()
-		rc.SetReadDeadline(longAgo) // ends the other one
+		rc.SetReadDeadline(conn.LongAgo) // ends the other one
 	})
 	c.link = newNetLink(sc, c)
 	return nil

@@ -79,7 +79,7 @@ var policy = []rule{
 
 	// Connections on goroutines, for other listeners and other systems:
 	// implement the contract of internal/conn on a net.Conn, without loops.
-	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sys internal/tally stats"},
+	{pkg: "internal/stream", may: "internal/conn internal/peer internal/exec internal/buf internal/outbox internal/sched internal/sys internal/tally stats"},
 
 	// Where codecs and connections meet net/http.
 	{pkg: "internal/bridge", may: "internal/link direct direct/wire internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/buf internal/takeover internal/tally stats internal/view internal/sched"},
@@ -166,7 +166,7 @@ var policy = []rule{
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread.
-	{pkg: "websocket", may: "internal/link internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/link internal/conn internal/stream internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 

@@ -30,7 +30,7 @@ func TestNoAlertAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c *Conn){
 		"a write of a shared link": func(c *Conn) { c.Out().Offer([]byte("a"), nil, outbox.QueueLimit) },
-		"Reset":                    func(c *Conn) { c.end(conn.Reset) },
+		"Reset":                    func(c *Conn) { c.End(conn.Reset) },
 	} {
 		base, peer := net.Pipe()
 		shard := new(tally.Shard)

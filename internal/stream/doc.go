@@ -3,4 +3,5 @@
 // same conn.Link as internal/conn, so all sessions behave the same on both.
 package stream
 
-// It must not know HTTP, loops or descriptors. Only the root may import it.
+// It must not know HTTP, loops or descriptors. internal/accept imports it, and what has sessions on connections that
+// are no chert server's: internal/bridge/h3 and websocket.

@@ -118,8 +118,8 @@ func (c *Conn) isHijacked() bool {
 	return c.hijacked
 }
 
-// end closes the connection as next requests.
-func (c *Conn) end(next conn.Next) {
+// End closes the connection as next requests, after sending what is queued.
+func (c *Conn) End(next conn.Next) {
 	c.mu.Lock()
 	c.posts.Close()
 	c.mu.Unlock()
@@ -134,6 +134,7 @@ func (c *Conn) end(next conn.Next) {
 	default:
 		c.out.Carried()
 	}
+	c.point(0)
 	c.clock.End()
 	switch next {
 	case conn.Detached:

@@ -27,6 +27,7 @@ func (s *carrier) Wake() { go (*Conn)(s).carry() }
 
 // carry sends what is queued until there is nothing left.
 func (c *Conn) carry() {
+	c.point(1)
 	defer func() { // also if a Holder's Check has ended its goroutine
 		if c.out.Err() != nil {
 			c.abort()
@@ -205,14 +206,18 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 // abort closes the connection after an error that the owner has not seen.
 func (c *Conn) abort() { guard(c.nc, c.below().Close) }
 
-// below is the socket below a TLS connection, or base. A Close of TLS would send an alert first,
-// but what it has sent last may have come in part, or not at all: the alert would be a bad
+// below is the socket below a TLS connection, or base. A Close of TLS would send an alert first, and wait
+// for room for it, but what it has sent last may have come in part, or not at all: the alert would be a bad
 // MAC to the peer.
 func (c *Conn) below() net.Conn {
-	if t, ok := c.base.(interface{ NetConn() net.Conn }); ok {
-		return t.NetConn()
+	nc := c.base
+	for {
+		t, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nc
+		}
+		nc = t.NetConn()
 	}
-	return c.base
 }
 
 // writeError wraps err like the errors of the net.Conn's own Write.

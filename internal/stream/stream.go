@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/peer"
+	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -80,8 +82,8 @@ var (
 	_ conn.Splicer = (*Conn)(nil)
 )
 
-// New makes a connection over nc, which may be one of Guard's, and which t counts, when it
-// is accepted. Its Session is passed to Run. left is called once, when the connection no
+// New makes a connection over nc, which may be one of Guard's, and which t, unless it is nil, counts,
+// when it is accepted. Its Session is passed to Run. left is called once, when the connection no
 // longer belongs to the server: at a hijack, although the handler continues, or when the
 // owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
@@ -114,33 +116,37 @@ func (c *Conn) ReadFirst(n int) {
 
 // Run drives s until the connection ends or is hijacked.
 func (c *Conn) Run(s conn.Session) {
-	c.mu.Lock()
-	c.session = s
-	c.mu.Unlock()
+	c.Switch(s)
 	next := conn.Close
 	defer func() {
 		// User code that ends its goroutine (runtime.Goexit) ends here too.
 		if c.isHijacked() {
 			next = conn.Detached
 		}
-		c.end(next)
+		c.End(next)
 	}()
-	next = c.drive()
+	next = c.Drive(context.Background(), conn.More)
+	for next == conn.Elsewhere { // which this goroutine is
+		next = c.Drive(context.Background(), conn.Requeue)
+	}
 }
 
 // errPosted means that there is something to do other than wait for the peer.
 var errPosted = errors.New("stream: posted")
 
-// drive drives a connection and returns how it ends. All methods of the session
+// Drive is a part of Run, of a connection whose owner calls Drive again and again, and End in the end: it does
+// next and what follows until the session requests the connection's end, which it returns, or Elsewhere.
+// It returns Elsewhere also if ctx has ended, which something posted must tell it. All methods of the session
 // are called here.
-func (c *Conn) drive() conn.Next {
-	next := conn.More
-	for eof := false; ; {
+func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
+	for {
 		next = c.posts.Deliver(&c.mu, next)
 		switch {
 		case c.isKilled():
 			return conn.Close
-		case next == conn.Requeue, next == conn.Elsewhere: // which this goroutine is
+		case ctx.Err() != nil && next < conn.Close:
+			return conn.Elsewhere
+		case next == conn.Requeue:
 		case next == conn.Wait:
 			if c.rest(time.Time{}) != errPosted {
 				return conn.Close
@@ -162,7 +168,7 @@ func (c *Conn) drive() conn.Next {
 			case err == errPosted:
 				continue
 			case err == io.EOF:
-				eof, c.eof = true, true
+				c.eof = true
 			case !errors.Is(err, os.ErrDeadlineExceeded):
 				return conn.Close
 			default:
@@ -170,7 +176,7 @@ func (c *Conn) drive() conn.Next {
 				continue
 			}
 		}
-		next = c.session.Data(eof)
+		next = c.session.Data(c.eof)
 	}
 }
 
@@ -272,6 +278,7 @@ func (c *Conn) rest(until time.Time) error {
 		defer t.Stop()
 		over = t.C
 	}
+	defer c.point(0)
 	select {
 	case <-c.wake:
 		return errPosted
@@ -309,17 +316,30 @@ func (c *Conn) readMore(read func([]byte) (int, error)) error {
 // read is nc's Read. Its system calls, those of package net, are not counted.
 func (c *Conn) read(p []byte) (int, error) {
 	n, err := c.nc.Read(p)
-	c.tally.Add(false, tally.BytesRead, uint64(n))
+	c.count(tally.BytesRead, uint64(n))
 	return n, err
 }
 
 // wrote counts n bytes that package net has sent, called those that a system call of
 // the server's has.
-func (c *Conn) wrote(n int64) { c.tally.Add(false, tally.BytesWritten, uint64(n)) }
+func (c *Conn) wrote(n int64) { c.count(tally.BytesWritten, uint64(n)) }
 
 func (c *Conn) called(id tally.ID, n int) {
-	c.tally.Add(false, id, 1)
+	c.count(id, 1)
 	c.wrote(int64(n))
+}
+
+func (c *Conn) count(id tally.ID, n uint64) {
+	if c.tally != nil {
+		c.tally.Add(false, id, n)
+	}
+}
+
+// point lets a simulation choose when one of c's goroutines goes on, which has waited or begins.
+func (c *Conn) point(n uint64) {
+	if sched.On() {
+		sched.Point(c.base.RemoteAddr().String(), n)
+	}
 }
 
 // Tally implements conn.Link.

@@ -5,7 +5,7 @@ package takeover
 
 // It adds to package link what concerns HTTP: how such a response is found below an
 // http.ResponseWriter, and what the server keeps of it. It is not part of internal/conn, since
-// packages websocket and eventstream also run on net/http's server and so must not import the
-// engines. internal/bridge implements Link and Writer; package websocket implements Session, and
+// package eventstream also runs on net/http's server and does not import the engines.
+// internal/bridge implements Link and Writer; package websocket implements Session, and
 // Link for net/http's connections. With Stream, Streamer and Source, bridge and package
 // eventstream do the same.
