@@ -155,7 +155,7 @@ func TestLeast(t *testing.T) {
 	for range 300 {
 		s.Acquire(&Request{Random: rnd.Uint64(), Now: sec})
 	}
-	if a, b := all[0].InFlight(), all[1].InFlight(); a < 98 || a > 102 || a+b != 300 {
+	if a, b := all[0].inFlight.Load(), all[1].inFlight.Load(); a < 98 || a > 102 || a+b != 300 {
 		t.Errorf("%d and %d in flight", a, b)
 	}
 }
@@ -298,11 +298,11 @@ func TestProbing(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(4, 4))
 		for range 1000 {
 			s.Acquire(&Request{Key: rnd.Uint64(), Random: rnd.Uint64(), Fresh: true})
-			if n := all[1].InFlight(); n > 1 {
+			if n := all[1].inFlight.Load(); n > 1 {
 				t.Fatalf("policy %d: %d in flight", p, n)
 			}
 		}
-		if all[1].InFlight() != 1 {
+		if all[1].inFlight.Load() != 1 {
 			t.Errorf("policy %d: no probe", p)
 		}
 	}
@@ -497,8 +497,8 @@ func TestConcurrent(t *testing.T) {
 		}
 		callers.Wait()
 		for i, srv := range all {
-			if srv.InFlight() != 0 {
-				t.Errorf("policy %d: %d in flight", p, srv.InFlight())
+			if srv.inFlight.Load() != 0 {
+				t.Errorf("policy %d: %d in flight", p, srv.inFlight.Load())
 			}
 			srv.SetState(Down, 0)
 			if i < len(all)-1 {

@@ -195,7 +195,7 @@ func TestBounds(t *testing.T) {
 			}
 			held = append(held, got)
 			// n <= ceil(x) is n-1 < x, multiplied out.
-			if n := got.InFlight(); float64(n-1)*float64(sum) >= c*float64(weights[got])*float64(len(held)) {
+			if n := got.inFlight.Load(); float64(n-1)*float64(sum) >= c*float64(weights[got])*float64(len(held)) {
 				t.Fatalf("%s has %d of %d in flight, over its bound", got.addr, n, len(held))
 			}
 			if mix(i)%3 == 0 {
@@ -232,7 +232,7 @@ func TestBoundsConcurrent(t *testing.T) {
 	wg.Wait()
 	for _, srv := range all {
 		// The total only rises, so the bound at the end is the highest.
-		if n, bound := srv.InFlight(), math.Ceil(c*callers*each/10)+callers; float64(n) > bound {
+		if n, bound := srv.inFlight.Load(), math.Ceil(c*callers*each/10)+callers; float64(n) > bound {
 			t.Errorf("%s has %d; its bound is %v", srv.addr, n, bound)
 		}
 	}
@@ -283,8 +283,8 @@ func FuzzAcquire(f *testing.F) {
 				t.Fatalf("%s, not %s", got.addr, home.addr)
 			}
 		}
-		if got.InFlight() != 1 {
-			t.Fatalf("%d in flight", got.InFlight())
+		if got.inFlight.Load() != 1 {
+			t.Fatalf("%d in flight", got.inFlight.Load())
 		}
 	})
 }

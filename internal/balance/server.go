@@ -67,7 +67,7 @@ type Server struct {
 	ramp  atomic.Int64 // when the slow start began, with bit 0 set; 0 is none
 
 	_        [cacheLines]byte
-	inFlight atomic.Int64
+	inFlight atomic.Int64 // acquired and not released
 	latency  atomic.Uint64 // a sample
 	_        [cacheLines]byte
 }
@@ -125,9 +125,6 @@ func (s *Server) Warm(now int64) {
 	s.ramp.Store(now | 1)
 	changes.n.Add(1)
 }
-
-// InFlight returns the requests that have been acquired and not released.
-func (s *Server) InFlight() int64 { return s.inFlight.Load() }
 
 // Release ends what a call of Acquire has begun. Each server that Acquire returns must be
 // released once.
