@@ -67,7 +67,7 @@ type Server struct {
 	ramp  atomic.Int64 // when the slow start began, with bit 0 set; 0 is none
 
 	_        [cacheLines]byte
-	inFlight atomic.Int64 // acquired and not released
+	inFlight atomic.Int64  // acquired and not released
 	latency  atomic.Uint64 // a sample
 	_        [cacheLines]byte
 }
