@@ -16,10 +16,7 @@ import (
 
 // This file is WebSockets on servers other than chert's, and those of Options.Serve.
 
-// lingerFor is how long a stream has for what was written last.
-const lingerFor = 2 * time.Second
-
-// netLimits are those of chert's servers by default.
+// netLimits have a client that accepts nothing for so long lose its connection.
 var netLimits = conn.Limits{WriteStall: int64(30 * time.Second)}
 
 // netLink is a net.Conn as a takeover.Link: one goroutine reads and calls the session, and

@@ -48,7 +48,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		stop := context.AfterFunc(ctx, func() { l.Post(func() link.Next { return link.More }) })
 		defer stop()
 	}
-	switch next := l.c.Drive(ctx, link.Requeue); {
+	switch next := l.c.Drive(ctx, link.Elsewhere); {
 	case s.ready:
 		return s.typ, s.message(), nil
 	case next == link.Elsewhere:

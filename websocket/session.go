@@ -30,14 +30,12 @@ const (
 
 // Data implements takeover.Session.
 func (s *session) Data(eof bool) link.Next {
-	if now := s.link.Now(); !s.begun {
-		s.begun, s.heard = true, now
+	if !s.begun {
+		s.begun, s.heard = true, s.link.Now()
 		if peer := s.link.RemoteAddr(); peer != nil {
 			s.spread = timer.SpreadOf(peer.String())
 		}
-		s.limit(now)
-	} else {
-		s.heard = now
+		s.limit(s.heard)
 	}
 	s.weight = 0
 	s.mu.Lock()
@@ -91,6 +89,8 @@ func (s *session) read(eof bool) link.Next {
 			return link.Close
 		case k == 0:
 			return link.More
+		case n == 1: // Data is called without it too
+			s.heard = s.link.Now()
 		}
 		if s.closing {
 			// Messages are not delivered any more; what was on its way may come.
@@ -293,7 +293,10 @@ func (s *session) Writable() link.Next {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.much = false
-	if s.choked.Store(false); s.rare != nil && s.rare.owes {
+	if s.choked.Swap(false) {
+		s.heard = s.link.Now() // nothing was read meanwhile
+	}
+	if s.rare != nil && s.rare.owes {
 		s.conn().sendPong(s.rare.pong)
 	}
 	return link.More

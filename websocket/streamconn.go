@@ -66,7 +66,7 @@ func (c *streamConn) Close() error {
 	c.once.Do(func() {
 		c.in.Close()
 		c.out.Close()
-		c.rc.SetWriteDeadline(time.Now().Add(lingerFor))
+		c.rc.SetWriteDeadline(time.Now().Add(conn.LingerFor))
 		c.wait.Wait()
 	})
 	return nil

@@ -165,7 +165,7 @@ var policy = []rule{
 	// server. Of proxy it knows the status, which is a value.
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
-	// timer for how waits are spread.
+	// timer for how waits are spread; conn and stream for connections of other servers.
 	{pkg: "websocket", may: "internal/link internal/conn internal/stream internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},

@@ -49,7 +49,7 @@ func TestCheckImports(t *testing.T) {
 		{"cmd/chert", "golang.org/x/sys/windows", "only internal/sys", "not even the roof"},
 		{"internal/sys", "golang.org/x/system", "may not import", "a prefix of a name is no folder"},
 		{"websocket", module + "/internal/wsframe", "", "its codec"},
-		{"websocket", module + "/internal/loop", "may not import internal/loop", "must run on net/http"},
+		{"websocket", module + "/internal/loop", "may not import internal/loop", "of chert's engines it knows the goroutine's"},
 		{"router", module, "may not import .", "must run on net/http"},
 		{"middleware", module + "/direct", "", "the fast contract"},
 		{"static", module + "/internal/conn", "may not import internal/conn", "must run on net/http"},

@@ -38,7 +38,13 @@ func (b *Box) Carry() (again bool) {
 			b.carried()
 		}
 	}()
-	err = b.carry(&s, more)
+	if s.waited && s.n > 0 && s.Bytes() == 0 {
+		if err = s.holder.Check(); err != nil {
+			return true
+		}
+	}
+	s.waited = true
+	err = s.step(b.sink, more)
 	return true
 }
 
@@ -66,16 +72,6 @@ func (b *Box) carried() {
 		close(b.carrying)
 		b.carrying = nil
 	}
-}
-
-func (b *Box) carry(s *Segment, more bool) error {
-	if s.waited && s.n > 0 && s.Bytes() == 0 {
-		if err := s.holder.Check(); err != nil {
-			return err
-		}
-	}
-	s.waited = true
-	return s.step(b.sink, more)
 }
 
 // Carried waits until nothing is queued, or can be sent any more.

@@ -3,5 +3,6 @@
 // same conn.Link as internal/conn, so all sessions behave the same on both.
 package stream
 
-// It must not know HTTP, loops or descriptors. internal/accept imports it, and what has sessions on connections that
-// are no chert server's: internal/bridge/h3 and websocket.
+// It must not know HTTP, loops or descriptors. The root and internal/accept import it for connections that were
+// accepted, internal/bridge/h3 for streams that WebSockets have taken over, and websocket for what another server
+// has given up.

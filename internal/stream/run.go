@@ -74,7 +74,7 @@ func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
 	return true
 }
 
-// Post implements conn.Link: Run calls f.
+// Post implements conn.Link: the owner calls f.
 func (c *Conn) Post(f func() conn.Next) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,10 +69,7 @@ func (s *carrier) Push(p, q []byte, _ bool) (n int, err error) {
 		c.beginSkip(skipAfter) // it cannot be seen whether the write waits
 	}
 	if size <= pieceSize && len(p) > 0 && len(q) > 0 {
-		bufs := net.Buffers{p, q}
-		m, err := bufs.WriteTo(c.nc)
-		c.wrote(m)
-		return int(m), err
+		return c.writeBoth(p, q)
 	}
 	if len(p) == 0 {
 		p = q
@@ -80,6 +77,13 @@ func (s *carrier) Push(p, q []byte, _ bool) (n int, err error) {
 	n, err = c.nc.Write(p[:min(len(p), pieceSize)])
 	c.wrote(int64(n))
 	return n, err
+}
+
+func (c *Conn) writeBoth(p, q []byte) (int, error) {
+	bufs := net.Buffers{p, q}
+	n, err := bufs.WriteTo(c.nc)
+	c.wrote(n)
+	return int(n), err
 }
 
 // socketFor returns the socket if n bytes are to be written to it without package net: if
@@ -204,20 +208,21 @@ func (c *Conn) limitWrite(ns int64) (restore func()) {
 }
 
 // abort closes the connection after an error that the owner has not seen.
-func (c *Conn) abort() { guard(c.nc, c.below().Close) }
+func (c *Conn) abort() { guard(c.nc, func() error { return c.below().Close() }) }
 
 // below is the socket below a TLS connection, or base. A Close of TLS would send an alert first, and wait
 // for room for it, but what it has sent last may have come in part, or not at all: the alert would be a bad
 // MAC to the peer.
 func (c *Conn) below() net.Conn {
 	nc := c.base
-	for {
+	for range 8 { // a NetConn of another package may return itself
 		t, ok := nc.(interface{ NetConn() net.Conn })
 		if !ok {
-			return nc
+			break
 		}
 		nc = t.NetConn()
 	}
+	return nc
 }
 
 // writeError wraps err like the errors of the net.Conn's own Write.

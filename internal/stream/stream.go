@@ -31,7 +31,7 @@ const (
 	drainGrace = 5 * time.Millisecond
 )
 
-// Conn is a Link driven by one goroutine. Run owns it; Drain, CloseIdle, GiveWay
+// Conn is a Link driven by one goroutine, its owner: that calls Run, or Drive and End. Drain, CloseIdle, GiveWay
 // and Kill are safe for concurrent use.
 type Conn struct {
 	base     net.Conn        // immutable; nc without a Layer and a guard
@@ -57,10 +57,10 @@ type Conn struct {
 
 	mu       sync.Mutex
 	cond     *sync.Cond
-	session  conn.Session // set by Run; changed by the owner
-	posts    conn.Posts   // to be called by Run
-	reading  bool         // Run reads, and can be woken by a deadline
-	idle     bool         // Run waits for the peer with nothing Buffered
+	session  conn.Session // changed by the owner
+	posts    conn.Posts   // to be called by the owner
+	reading  bool         // the owner reads, and can be woken by a deadline
+	idle     bool         // it waits for the peer with nothing Buffered
 	waits    int64        // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
 	asks     bool         // Drain is to be called
 	since    int64        // its argument: of sys.Nanotime, 0 if there was none
@@ -83,9 +83,8 @@ var (
 )
 
 // New makes a connection over nc, which may be one of Guard's, and which t, unless it is nil, counts,
-// when it is accepted. Its Session is passed to Run. left is called once, when the connection no
-// longer belongs to the server: at a hijack, although the handler continues, or when the
-// owner calls Gone.
+// when it is accepted. left is called once, when the connection no longer belongs to the server: at a
+// hijack, although the handler continues, or when the owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
 	c := &Conn{
 		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
@@ -127,26 +126,26 @@ func (c *Conn) Run(s conn.Session) {
 	}()
 	next = c.Drive(context.Background(), conn.More)
 	for next == conn.Elsewhere { // which this goroutine is
-		next = c.Drive(context.Background(), conn.Requeue)
+		next = c.Drive(context.Background(), next)
 	}
 }
 
 // errPosted means that there is something to do other than wait for the peer.
 var errPosted = errors.New("stream: posted")
 
-// Drive is a part of Run, of a connection whose owner calls Drive again and again, and End in the end: it does
-// next and what follows until the session requests the connection's end, which it returns, or Elsewhere.
-// It returns Elsewhere also if ctx has ended, which something posted must tell it. All methods of the session
-// are called here.
+// Drive drives the session of Switch, beginning with next, until that requests the connection's end, which Drive
+// returns for End, or Elsewhere from Data. After Elsewhere it may be called again: with Elsewhere it calls Data
+// at once. It also returns Elsewhere where it would wait and ctx has ended; a caller with such a ctx posts
+// something when it ends, or the wait goes on. All methods of the session are called here.
 func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 	for {
 		next = c.posts.Deliver(&c.mu, next)
 		switch {
 		case c.isKilled():
 			return conn.Close
-		case ctx.Err() != nil && next < conn.Close:
+		case next == conn.Requeue, next == conn.Elsewhere:
+		case next < conn.Close && ctx.Err() != nil:
 			return conn.Elsewhere
-		case next == conn.Requeue:
 		case next == conn.Wait:
 			if c.rest(time.Time{}) != errPosted {
 				return conn.Close
@@ -176,7 +175,9 @@ func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 				continue
 			}
 		}
-		next = c.session.Data(c.eof)
+		if next = c.session.Data(c.eof); next == conn.Elsewhere {
+			return next
+		}
 	}
 }
 
@@ -289,7 +290,7 @@ func (c *Conn) rest(until time.Time) error {
 	}
 }
 
-// rouse ends the wait of Run. mu is held.
+// rouse ends the owner's wait. mu is held.
 func (c *Conn) rouse() {
 	if c.reading {
 		c.setReadDeadline(conn.LongAgo)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -52,6 +53,12 @@ func TestServe(t *testing.T) {
 						}
 						cancel()
 						p = []byte("cancelled")
+					case string(p) == "poll":
+						ctx, cancel := context.WithCancel(r.Context())
+						cancel()
+						if _, p, err = c.Read(ctx); err != nil {
+							t.Error(err)
+						}
 					}
 					if err := c.Write(r.Context(), typ, p); err != nil {
 						t.Error(err)
@@ -76,6 +83,9 @@ func TestServe(t *testing.T) {
 		}
 		c.Send(text("cancel"))
 		c.wants("cancelled")
+		// What has arrived is returned, even if there was to be no wait for it.
+		c.Send(text("poll") + text("there"))
+		c.wants("there")
 		c.Send(text("and on") + closing(4000, "bye"))
 		c.wants("and on")
 		c.closes(4000)
@@ -108,6 +118,26 @@ func TestServe(t *testing.T) {
 				t.Error(e, tt.code)
 			}
 		}
+	})
+}
+
+// TestReadPolls: a client from which nothing comes gets Pings, however short the calls of Read are.
+func TestReadPolls(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		ts := start(t, fresh(handler(t, &websocket.Options{PingInterval: 50 * time.Millisecond, Serve: func(c *websocket.Conn, r *http.Request) {
+			for {
+				ctx, cancel := context.WithTimeout(r.Context(), time.Millisecond)
+				_, _, err := c.Read(ctx)
+				if cancel(); err != context.DeadlineExceeded {
+					return
+				}
+			}
+		}})))
+		c := open(ts)
+		if h, p, err := c.read(); h.Op != wsframe.Ping || err != nil {
+			t.Error(h, p, err)
+		}
+		c.Close()
 	})
 }
 

@@ -1,0 +1,116 @@
+package stream
+
+import (
+	"context"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// turns is a session that returns what it is told to, in order, and notes what is called.
+type turns struct {
+	conn.Quiet
+	data   func() conn.Next
+	called []string
+}
+
+func (s *turns) Data(eof bool) conn.Next {
+	if s.called = append(s.called, "Data"); eof {
+		return conn.Close
+	}
+	return s.data()
+}
+
+func (s *turns) Closed(bool) { s.called = append(s.called, "Closed") }
+
+// What is posted waits until Data has been called again after Elsewhere, and cannot take its place.
+func TestElsewhereBeforePosts(t *testing.T) {
+	t.Parallel()
+	for _, next := range []conn.Next{conn.More, conn.Wait, conn.Requeue, conn.Close} {
+		ours, peer := net.Pipe()
+		c := New(ours, new(conn.Limits), nil, nil)
+		s := new(turns)
+		s.data = func() conn.Next {
+			switch len(s.called) {
+			case 1:
+				c.Post(func() conn.Next {
+					s.called = append(s.called, "post")
+					go peer.Close()
+					if next == conn.Wait {
+						c.Post(func() conn.Next { return conn.Requeue })
+					}
+					return next
+				})
+				return conn.Elsewhere
+			}
+			return conn.More
+		}
+		ended := make(chan bool)
+		go func() {
+			c.Run(s)
+			close(ended)
+		}()
+		peer.Write([]byte("x"))
+		servertest.Await(t, ended, "Run")
+		if !slices.Equal(s.called[:3], []string{"Data", "Data", "post"}) || s.called[len(s.called)-1] != "Closed" {
+			t.Errorf("%d: %v", next, s.called)
+		}
+	}
+}
+
+// Drive with a context that has ended calls Data, and does not wait.
+func TestDriveWithoutWait(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, next := range []conn.Next{conn.More, conn.Wait, conn.Pause} {
+		ours, _ := net.Pipe()
+		c := New(ours, new(conn.Limits), nil, nil)
+		s := &turns{data: func() conn.Next { return next }}
+		c.Switch(s)
+		if got := c.Drive(ctx, conn.Elsewhere); got != conn.Elsewhere || len(s.called) != 1 {
+			t.Errorf("%d: %d, %v", next, got, s.called)
+		}
+		c.End(conn.Close)
+	}
+}
+
+// sizes is a net.Conn that notes how much each Write has.
+type sizes struct {
+	net.Conn
+	all []int
+}
+
+func (c *sizes) Write(p []byte) (int, error) {
+	c.all = append(c.all, len(p))
+	return len(p), nil
+}
+
+// The time that a peer has to accept something is that for a piece of a large message.
+func TestPieces(t *testing.T) {
+	t.Parallel()
+	ours, _ := net.Pipe()
+	nc := &sizes{Conn: ours}
+	c := New(nc, &conn.Limits{WriteStall: 1 << 40}, nil, nil)
+	c.Switch(new(turns))
+	c.Share()
+	sum := 0
+	for _, n := range []int{5, 1 << 20, 0, pieceSize - 5} {
+		sum += n
+		if _, err := c.Out().Offer(make([]byte, n), nil, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.End(conn.Close)
+	for _, n := range nc.all {
+		if sum -= n; n > pieceSize {
+			t.Errorf("a Write of %d bytes", n)
+		}
+	}
+	if sum != 0 {
+		t.Errorf("%d bytes are missing", sum)
+	}
+}
