@@ -12,15 +12,16 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// notedConn records each read deadline that is set.
+// notedConn records each read deadline that has been set.
 type notedConn struct {
 	net.Conn
 	set chan time.Time
 }
 
 func (c *notedConn) SetReadDeadline(t time.Time) error {
-	c.set <- t
-	return c.Conn.SetReadDeadline(t)
+	err := c.Conn.SetReadDeadline(t)
+	c.set <- t // afterwards, or another might be set before it
+	return err
 }
 
 // reading is a connection whose user code is to read.
