@@ -16,7 +16,7 @@ import (
 
 // This file is WebSockets on servers other than chert's, and those of Options.Serve.
 
-// netLimits have a client that accepts nothing for so long lose its connection.
+// netLimits ends a connection whose client accepts nothing for 30 seconds.
 var netLimits = conn.Limits{WriteStall: int64(30 * time.Second)}
 
 // netLink is a net.Conn as a takeover.Link: one goroutine reads and calls the session, and
@@ -58,7 +58,7 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 
 // run drives the session until the connection ends.
 func (l *netLink) run() {
-	l.Post(func() link.Next { return link.Requeue }) // it begins even if nothing has come
+	l.Post(func() link.Next { return link.Requeue }) // the session begins even if the client sends nothing
 	l.c.Run(l.s)
 }
 

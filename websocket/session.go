@@ -89,7 +89,7 @@ func (s *session) read(eof bool) link.Next {
 			return link.Close
 		case k == 0:
 			return link.More
-		case n == 1: // Data is called without it too
+		case n == 1: // only now: Data is also called when the client has sent nothing
 			s.heard = s.link.Now()
 		}
 		if s.closing {
@@ -294,7 +294,7 @@ func (s *session) Writable() link.Next {
 	defer s.mu.Unlock()
 	s.much = false
 	if s.choked.Swap(false) {
-		s.heard = s.link.Now() // nothing was read meanwhile
+		s.heard = s.link.Now() // the server has read nothing meanwhile
 	}
 	if s.rare != nil && s.rare.owes {
 		s.conn().sendPong(s.rare.pong)

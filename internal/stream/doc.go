@@ -3,6 +3,6 @@
 // same conn.Link as internal/conn, so all sessions behave the same on both.
 package stream
 
-// It must not know HTTP, loops or descriptors. The root and internal/accept import it for connections that were
-// accepted, internal/bridge/h3 for streams that WebSockets have taken over, and websocket for what another server
-// has given up.
+// It must not know HTTP, loops or descriptors. The root and internal/accept import it for accepted
+// connections, internal/bridge/h3 for WebSockets on streams of HTTP/3, and websocket for connections that it
+// has hijacked from another server.

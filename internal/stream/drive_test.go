@@ -10,7 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// turns is a session that returns what it is told to, in order, and notes what is called.
+// turns is a session whose Data returns the result of data. It records the calls.
 type turns struct {
 	conn.Quiet
 	data   func() conn.Next
@@ -26,7 +26,7 @@ func (s *turns) Data(eof bool) conn.Next {
 
 func (s *turns) Closed(bool) { s.called = append(s.called, "Closed") }
 
-// What is posted waits until Data has been called again after Elsewhere, and cannot take its place.
+// After Elsewhere the owner calls Data before any posted function.
 func TestElsewhereBeforePosts(t *testing.T) {
 	t.Parallel()
 	for _, next := range []conn.Next{conn.More, conn.Wait, conn.Requeue, conn.Close} {
@@ -34,19 +34,18 @@ func TestElsewhereBeforePosts(t *testing.T) {
 		c := New(ours, new(conn.Limits), nil, nil)
 		s := new(turns)
 		s.data = func() conn.Next {
-			switch len(s.called) {
-			case 1:
-				c.Post(func() conn.Next {
-					s.called = append(s.called, "post")
-					go peer.Close()
-					if next == conn.Wait {
-						c.Post(func() conn.Next { return conn.Requeue })
-					}
-					return next
-				})
-				return conn.Elsewhere
+			if len(s.called) > 1 {
+				return conn.More
 			}
-			return conn.More
+			c.Post(func() conn.Next {
+				s.called = append(s.called, "post")
+				go peer.Close()
+				if next == conn.Wait {
+					c.Post(func() conn.Next { return conn.Requeue })
+				}
+				return next
+			})
+			return conn.Elsewhere
 		}
 		ended := make(chan bool)
 		go func() {
@@ -61,7 +60,7 @@ func TestElsewhereBeforePosts(t *testing.T) {
 	}
 }
 
-// Drive with a context that has ended calls Data, and does not wait.
+// Drive calls Data even if its context has ended, but does not wait.
 func TestDriveWithoutWait(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +77,7 @@ func TestDriveWithoutWait(t *testing.T) {
 	}
 }
 
-// sizes is a net.Conn that notes how much each Write has.
+// sizes is a net.Conn that records the length of each Write.
 type sizes struct {
 	net.Conn
 	all []int
@@ -89,7 +88,7 @@ func (c *sizes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The time that a peer has to accept something is that for a piece of a large message.
+// A large message is written in pieces, since Limits.WriteStall applies to each Write.
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	ours, _ := net.Pipe()

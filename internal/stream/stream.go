@@ -31,8 +31,8 @@ const (
 	drainGrace = 5 * time.Millisecond
 )
 
-// Conn is a Link driven by one goroutine, its owner: that calls Run, or Drive and End. Drain, CloseIdle, GiveWay
-// and Kill are safe for concurrent use.
+// Conn is a Link driven by one goroutine, its owner, which calls Run, or Drive and End. Drain, CloseIdle,
+// GiveWay and Kill are safe for concurrent use.
 type Conn struct {
 	base     net.Conn        // immutable; nc without a Layer and a guard
 	nc       net.Conn        // used by the owner; changed with mu held
@@ -133,10 +133,10 @@ func (c *Conn) Run(s conn.Session) {
 // errPosted means that there is something to do other than wait for the peer.
 var errPosted = errors.New("stream: posted")
 
-// Drive drives the session of Switch, beginning with next, until that requests the connection's end, which Drive
-// returns for End, or Elsewhere from Data. After Elsewhere it may be called again: with Elsewhere it calls Data
-// at once. It also returns Elsewhere where it would wait and ctx has ended; a caller with such a ctx posts
-// something when it ends, or the wait goes on. All methods of the session are called here.
+// Drive drives the session that Switch has set, beginning with next. It returns what the session requests: the
+// connection's end, which the caller passes to End, or Elsewhere, after which the caller may call Drive again.
+// With Elsewhere it calls Data at once. It also returns Elsewhere instead of waiting when ctx has ended; to end
+// a wait, the caller must call Post after ctx has ended. All methods of the session are called here.
 func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 	for {
 		next = c.posts.Deliver(&c.mu, next)

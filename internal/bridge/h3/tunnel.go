@@ -53,7 +53,7 @@ func (t *tunnel) serve() {
 	if st.s.Ending() {
 		t.Drain()
 	}
-	t.Post(func() conn.Next { return conn.Requeue }) // the session begins even if nothing has come
+	t.Post(func() conn.Next { return conn.Requeue }) // the session begins even if the client sends nothing
 	t.Run(session)
 }
 
