@@ -16,7 +16,10 @@ import (
 func TestDemoClusterKilled(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t)
-	p, _ := startDemo(t, "--cluster", "--listen", "127.0.0.1:0", "--log", "off")
+	p := &proc{t: t, cmd: command(t, "demo", "--cluster", "--listen", "127.0.0.1:0", "--log", "off")}
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // for what it leaves behind
+	p.launch()
+	p.line() // it has started
 	program := func(pid int) string {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 		return strings.TrimSpace(string(name))

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/chert-http/chert"
@@ -29,7 +30,7 @@ const demoInstances = 3
 type demoCluster struct {
 	url       string
 	redis     *exec.Cmd // nil if the store is somebody else's
-	dir       string    // of redis
+	dir       string    // of redis and its socket
 	listeners []net.Listener
 	instances []string // the addresses of all
 	stores    []demoStore
@@ -85,7 +86,7 @@ func startCluster(url string, first demo.At, logger *slog.Logger) (c *demoCluste
 	return c, nil
 }
 
-// startRedis starts a server that keeps nothing on disk.
+// startRedis starts a server that keeps nothing on disk. It listens at a socket that only this user can reach.
 func (c *demoCluster) startRedis() error {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -95,19 +96,14 @@ func (c *demoCluster) startRedis() error {
 	if c.dir, err = os.MkdirTemp("", "chert-demo"); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	at := l.Addr().(*net.TCPAddr)
-	l.Close()
-	c.redis = exec.Command(program, "--port", fmt.Sprint(at.Port), "--bind", "127.0.0.1", "--save", "", "--dir", c.dir)
+	socket := filepath.Join(c.dir, "redis.sock")
+	c.redis = exec.Command(program, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", c.dir)
 	dieWithParent(c.redis)
 	if err := c.redis.Start(); err != nil {
 		c.redis = nil
 		return err
 	}
-	c.url = "redis://" + at.String() + "/0"
+	c.url = "unix://" + socket
 	return nil
 }
 

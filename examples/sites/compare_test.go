@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -30,7 +31,7 @@ func both(t *testing.T, chertText, nginxText string, files map[string]string) (c
 	if err != nil {
 		t.Fatal(err)
 	}
-	chert, nginx = &server{plain: freeAddr(t)}, &server{plain: freeAddr(t)}
+	chert, nginx = &server{plain: freeport.Addr(t)}, &server{plain: freeport.Addr(t)}
 	dir := t.TempDir()
 	all := map[string]string{
 		"chert.toml":  strings.ReplaceAll(chertText, "ADDR", chert.plain),

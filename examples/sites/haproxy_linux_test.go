@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
 )
 
 // haproxyFile balances connections without looking into them. Its checks begin with headers too.
@@ -74,7 +76,7 @@ tls_key = "key.pem"
 `, "server { listen ADDR; }", files)
 	for _, send := range []string{"send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options ssl,unique-id,crc32c"} {
 		for name, behind := range map[string]*server{"chert": chert, "nginx": nginx, "chert, TLS": overTLS} {
-			front := &server{plain: freeAddr(t)}
+			front := &server{plain: freeport.Addr(t)}
 			file := filepath.Join(t.TempDir(), "haproxy.cfg")
 			text := strings.NewReplacer("FRONT", front.plain, "BACK", behind.plain, "SEND", send).Replace(haproxyFile)
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {

@@ -18,10 +18,14 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/examples/internal/engines"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"golang.org/x/crypto/bcrypt"
 )
 
-func TestMain(m *testing.M) { engines.Main(m) }
+func TestMain(m *testing.M) {
+	defer func() { os.RemoveAll(builtDir) }()
+	engines.Main(m)
+}
 
 // patience bounds how long a server may need to start, on a machine that does much else.
 const patience = time.Minute
@@ -44,10 +48,10 @@ func (s *server) named(value string) string {
 // fresh makes a server's folder: the configurations with addresses that are free, users and a certificate.
 func fresh(t *testing.T, name string) (s *server, dir string) {
 	t.Helper()
-	s = &server{plain: freeAddr(t), tls: freeAddr(t)}
+	s = &server{plain: freeport.Addr(t), tls: freeport.Addr(t)}
 	dir = t.TempDir()
 	apps := [2]string{app(t, "first"), app(t, "second")}
-	copyTo(t, dir, strings.NewReplacer("127.0.0.1:9000", apps[0], "127.0.0.1:9001", apps[1], "127.0.0.1:9009", freeAddr(t),
+	copyTo(t, dir, strings.NewReplacer("127.0.0.1:9000", apps[0], "127.0.0.1:9001", apps[1], "127.0.0.1:9009", freeport.Addr(t),
 		`":80"`, `"`+s.plain+`"`, `":443"`, `"`+s.tls+`"`,
 		"listen 80", "listen "+s.plain, "listen 443", "listen "+s.tls))
 	dir = filepath.Join(dir, name)
@@ -90,21 +94,15 @@ func app(t *testing.T, name string) (addr string) {
 	return s.Listener.Addr().String()
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+// builtDir has the program that built has made.
+var builtDir string
 
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "chert-sites")
 	if err != nil {
 		return "", err
 	}
+	builtDir = dir
 	file := filepath.Join(dir, "chert")
 	cmd := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", file, "./cmd/chert")
 	if out, err := cmd.CombinedOutput(); err != nil {

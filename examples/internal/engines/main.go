@@ -12,14 +12,13 @@ import (
 // Main is for TestMain. It fails the package if chert's goroutines, or
 // handlers that they run, outlive the tests.
 func Main(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if left := leaks(); left != "" {
-			fmt.Fprintf(os.Stderr, "a goroutine was left behind:\n%s\n", left)
-			code = 1
-		}
+	if m.Run() != 0 {
+		return // the process exits with that
 	}
-	os.Exit(code)
+	if left := leaks(); left != "" {
+		fmt.Fprintf(os.Stderr, "a goroutine was left behind:\n%s\n", left)
+		os.Exit(1)
+	}
 }
 
 func leaks() (left string) {

@@ -25,7 +25,7 @@ type Child struct {
 func StartChild(t *testing.T, test, arg string) *Child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), ChildEnv+"="+arg)
+	cmd.Env = append(os.Environ(), ChildEnv+"="+arg, "TMPDIR="+t.TempDir()) // it may be killed
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
