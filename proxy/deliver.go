@@ -234,10 +234,8 @@ func (f *forwarding) error(p *pick, code reason.Code, err error) *Error {
 	return f.course.error(f.u, p, code, err, f.r.Method)
 }
 
-func (f *forwarding) fail(p *pick, code reason.Code, err error, notRetried string) {
-	e := f.error(p, code, err)
-	e.NotRetried = notRetried
-	f.respondError(e)
+func (f *forwarding) fail(p *pick, code reason.Code, err error) {
+	f.respondError(f.error(p, code, err))
 }
 
 // statusClientGone is for the log: no response is sent.
@@ -275,7 +273,7 @@ func (o *Options) response(e *Error) *direct.Response {
 // but for loops: those are mistakes of a configuration.
 func (f *forwarding) refuse(e *http1.Error) {
 	if e.Status == reason.Loop.Status() {
-		f.fail(nil, reason.Loop, nil, "")
+		f.fail(nil, reason.Loop, nil)
 		return
 	}
 	f.result = f.error(nil, reason.None, e)

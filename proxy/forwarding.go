@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { f.report.Total, f.report.Err = time.Since(f.begin), f.result }()
 	if f.u = h.upstream(r); f.u == nil {
-		f.fail(nil, reason.NoServer, nil, "")
+		f.fail(nil, reason.NoServer, nil)
 		return
 	}
 	f.report.Upstream = f.u.o.Name
@@ -177,7 +177,7 @@ func (f *forwarding) run() {
 	f.keys()
 	p, code, err := f.u.choose(f.r.Context(), &f.choice)
 	if p == nil {
-		f.fail(nil, code, err, "")
+		f.fail(nil, code, err)
 		return
 	}
 	// Also if user code panics.
@@ -190,7 +190,7 @@ func (f *forwarding) run() {
 	for {
 		if !f.tries.Begin(p.entry.ref.ID()) && !fresh {
 			p.abandon()
-			f.fail(nil, reason.Internal, nil, "")
+			f.fail(nil, reason.Internal, nil)
 			return
 		}
 		f.report.Server, f.report.Tries = p.addr, f.tries.Len()

@@ -74,7 +74,7 @@ func (f *forwarding) try1(p *pick, fresh bool) *attempt {
 	switch {
 	case x.Response.Framing == http1.FramingTunnel:
 		p.entry.done(p.ticket, reason.None)
-		f.tunnel(p, x, sent)
+		f.tunnel(p, x)
 		return nil
 	case f.extended != "" && x.Response.Status/100 == 2:
 		// RFC 8441 section 5: to the client it would be a tunnel. The server is not to blame: any

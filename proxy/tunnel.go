@@ -53,7 +53,7 @@ func (f *forwarding) accepted(x *origin.Exchange) bool {
 
 // tunnel connects the client with a server that has switched to another protocol. The tunnel
 // belongs to neither the Upstream nor the Pool: it ends when its ends do.
-func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
+func (f *forwarding) tunnel(p *pick, x *origin.Exchange) {
 	defer p.release()
 	if f.extended != "" && !f.accepted(x) {
 		f.noTunnel(p, x, errors.New("its Sec-WebSocket-Accept does not answer the key"))
@@ -69,18 +69,18 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 	head, _, err := forward.AppendResponse(nil, x.Head, &x.Response, &o)
 	if err != nil {
 		x.Close()
-		f.fail(p, reason.Malformed, err, "")
+		f.fail(p, reason.Malformed, err)
 		return
 	}
 	server, received, ok := x.Tunnel()
 	if !ok {
-		f.fail(p, reason.ClientGone, nil, "")
+		f.fail(p, reason.ClientGone, nil)
 		return
 	}
 	defer server.Close()
 	client, buffered, err := f.control.Hijack()
 	if err != nil {
-		f.fail(p, reason.Internal, err, "")
+		f.fail(p, reason.Internal, err)
 		return
 	}
 	defer client.Close()
@@ -105,7 +105,7 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange, sent forward.Sent) {
 // noTunnel refuses an extended CONNECT whose server has not accepted the upgrade.
 func (f *forwarding) noTunnel(p *pick, x *origin.Exchange, err error) {
 	x.Close()
-	f.fail(p, reason.Malformed, err, "")
+	f.fail(p, reason.Malformed, err)
 }
 
 // ownFields returns the lines of the fields that middleware has set.
@@ -137,7 +137,7 @@ func (f *forwarding) tunnel2(p *pick, x *origin.Exchange) {
 	f.setCookie(h)
 	server, received, ok := x.Tunnel()
 	if !ok {
-		f.fail(p, reason.ClientGone, nil, "")
+		f.fail(p, reason.ClientGone, nil)
 		return
 	}
 	defer server.Close()

@@ -35,7 +35,7 @@ func (s *session) Data(eof bool) link.Next {
 		if peer := s.link.RemoteAddr(); peer != nil {
 			s.spread = timer.SpreadOf(peer.String())
 		}
-		s.limit(s.heard)
+		s.limit()
 	}
 	s.weight = 0
 	s.mu.Lock()
@@ -303,7 +303,7 @@ func (s *session) Writable() link.Next {
 }
 
 // limit sets the deadline of the present wait.
-func (s *session) limit(now int64) {
+func (s *session) limit() {
 	by := int64(0)
 	earliest := func(t int64) {
 		if by == 0 || t < by {
@@ -344,7 +344,7 @@ func (s *session) Expired() link.Next {
 		}
 		s.mu.Unlock()
 	}
-	s.limit(now)
+	s.limit()
 	return link.More
 }
 
@@ -361,9 +361,9 @@ func (s *session) giveUp() link.Next {
 
 // awaitClose is posted after a Close frame was sent.
 func (s *session) awaitClose() link.Next {
-	if now := s.link.Now(); !s.closing {
-		s.closing, s.pinged = true, now+int64(closeTimeout)
-		s.limit(now)
+	if !s.closing {
+		s.closing, s.pinged = true, s.link.Now()+int64(closeTimeout)
+		s.limit()
 	}
 	return link.More
 }

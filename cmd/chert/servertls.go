@@ -14,7 +14,7 @@ import (
 // secure loads the certificates of cfg, and makes the addresses of up those of TLS,
 // except where the file says otherwise.
 func (s *server) secure(up *setup, cfg *config.Config) (err error) {
-	if up.tls, err = openTLS(cfg, up.listen, s.logger); err != nil || up.tls == nil {
+	if up.tls, err = openTLS(cfg, up.listen); err != nil || up.tls == nil {
 		return err
 	}
 	up.hosts, up.cluster, up.early = &up.tls.table, cfg.Cluster, cfg.HTTP3EarlyData

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -84,7 +83,7 @@ func tlsSpecs(cfg *config.Config) (all []tlsSpec) {
 }
 
 // openTLS loads all certificates of cfg, or none. The sites are nil if cfg has no TLS.
-func openTLS(cfg *config.Config, listen []endpoint, errs *slog.Logger) (*tlsSites, error) {
+func openTLS(cfg *config.Config, listen []endpoint) (*tlsSites, error) {
 	s := &tlsSites{acme: cfg.ACME, stop: func() {}}
 	if cfg.Cluster.Tickets {
 		s.secret = cfg.Cluster.Secret

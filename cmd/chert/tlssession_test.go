@@ -152,7 +152,7 @@ func TestTLSWarningsOfClients(t *testing.T) {
 	o.tls.min.text = "1.2"
 	cfg := o.tls.config()
 	cfg.Sites[0].Root = t.TempDir()
-	s, err := openTLS(cfg, nil, nil)
+	s, err := openTLS(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,7 @@ const (
 	maxShift = 18
 	classes  = 2*(maxShift-minShift) + 1
 
-	// MaxPooled is the largest size that is kept for reuse.
-	MaxPooled = 1 << maxShift
-
-	unpooled = classes // the class of a buffer larger than MaxPooled
+	unpooled = classes // the class of a larger buffer
 )
 
 var pools [classes]sync.Pool

@@ -103,7 +103,7 @@ func (c *Conn) end(how Next) {
 		how = Close // Drain is called when the socket has been drained: no peer is waited for
 	}
 	q := c.queue.Load()
-	if q != nil && how != Reset && (q.Close(true) || q.layer != nil && q.layer.close(c, q)) {
+	if q != nil && how != Reset && (q.Close(true) || q.layer != nil && q.layer.close(q)) {
 		c.phase, c.how = ending, how
 		c.awaitPeer(q)
 		c.discard()

@@ -260,7 +260,7 @@ func (c *Conn) idle() {
 // close tells the peer, once, that no more is sent, when all else has been: a peer that
 // is not told must take what it has for a part (RFC 8446 section 6.1). It reports whether
 // that waits in the queue for room in the socket.
-func (l *layered) close(c *Conn, q *queue) (waits bool) {
+func (l *layered) close(q *queue) (waits bool) {
 	if l.closed || q.Err() != nil {
 		return false
 	}

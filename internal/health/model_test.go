@@ -100,8 +100,8 @@ func (m *model) admit() {
 	standing := m.standing()
 	got, ok := m.f.Admit(m.now, override)
 	want := standing == Ready || standing == Due || standing == Out && override
-	if ok != want || got.Probe() != (standing == Due) {
-		m.t.Fatalf("admitted %v, probe %v; it is %d, overridden %v", ok, got.Probe(), standing, override)
+	if ok != want || (got.probe != 0) != (standing == Due) {
+		m.t.Fatalf("admitted %v, probe %v; it is %d, overridden %v", ok, got.probe != 0, standing, override)
 	}
 	if !ok {
 		return
@@ -135,7 +135,7 @@ func (m *model) done() {
 	m.f.Done(m.now, one.Ticket, code)
 	says := code == reason.None || code.Blames()
 	switch {
-	case one.Probe():
+	case one.probe != 0:
 		if m.probe == nil || m.probe.Ticket != one.Ticket || m.state != Probing {
 			return
 		}

@@ -111,9 +111,6 @@ func (s *Server) Standing(now int64) Standing {
 // A Ticket stands for a request that was admitted. Its zero value is that of a request whose result does not count.
 type Ticket struct{ epoch, probe uint32 }
 
-// Probe reports whether the request probes the server. It should be one that can be sent again if it fails.
-func (t Ticket) Probe() bool { return t.probe != 0 }
-
 // Admit asks whether the server gets a request now, which begins a probe if one is due. override is for the panic rule:
 // an ejected server is used as if it were not, and what comes of that does not count. For each Ticket the caller calls
 // Done or Abandon once, also if the request is not sent.

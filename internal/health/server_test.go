@@ -224,7 +224,7 @@ func TestProbing(t *testing.T) {
 		t.Error("standing of an ejected server")
 	}
 	first, ok := f.Admit(now, false)
-	if !ok || !first.Probe() || f.Standing(now) != Out {
+	if !ok || first.probe == 0 || f.Standing(now) != Out {
 		t.Fatal("no probe")
 	}
 	if _, ok := f.Admit(now, false); ok {
@@ -326,7 +326,7 @@ func TestOverride(t *testing.T) {
 	f, _ := one(nil, "/healthz")
 	until := eject(t, f, 0)
 	ticket, ok := f.Admit(s, true)
-	if !ok || ticket.Probe() {
+	if !ok || ticket.probe != 0 {
 		t.Fatal("not admitted")
 	}
 	f.Done(s, ticket, reason.Refused)
@@ -335,10 +335,10 @@ func TestOverride(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	// A probe that is due comes first.
-	if ticket, ok := f.Admit(until, true); !ok || !ticket.Probe() {
+	if ticket, ok := f.Admit(until, true); !ok || ticket.probe == 0 {
 		t.Error("no probe")
 	}
-	if ticket, ok := f.Admit(until, true); !ok || ticket.Probe() {
+	if ticket, ok := f.Admit(until, true); !ok || ticket.probe != 0 {
 		t.Error("two probes")
 	}
 	f.Drain(until, true)
@@ -410,7 +410,7 @@ func TestWrap(t *testing.T) {
 	f.probe.seq = math.MaxUint32
 	until := eject(t, f, 0)
 	probe, _ := f.Admit(until, false)
-	if !probe.Probe() || f.load().epoch() != 2 {
+	if probe.probe == 0 || f.load().epoch() != 2 {
 		t.Errorf("probe %v, epoch %d", probe, f.load().epoch())
 	}
 	f.Done(until, Ticket{}, reason.Reset)
@@ -465,14 +465,14 @@ func TestConcurrent(t *testing.T) {
 				if !ok {
 					continue
 				}
-				if ticket.Probe() && probes.Add(1) > 1 {
+				if ticket.probe != 0 && probes.Add(1) > 1 {
 					t.Error("two probes in flight")
 				}
 				code := reason.None
 				if i/100%2 == loop%2 {
 					code = reason.Refused
 				}
-				if ticket.Probe() {
+				if ticket.probe != 0 {
 					probes.Add(-1)
 				}
 				f.Done(now, ticket, code)

@@ -55,6 +55,3 @@ func (c *Control) begin(h Header) error {
 	c.begun = true
 	return err
 }
-
-// Begun reports whether SETTINGS have begun to come.
-func (c *Control) Begun() bool { return c.begun }

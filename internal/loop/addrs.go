@@ -56,14 +56,3 @@ func (a *addrs) remove(host string) {
 		delete(s.count, host)
 	}
 }
-
-// len returns how many addresses have a connection.
-func (a *addrs) len() (n int) {
-	for i := range a.shards {
-		s := &a.shards[i]
-		s.mu.Lock()
-		n += len(s.count)
-		s.mu.Unlock()
-	}
-	return n
-}

@@ -155,3 +155,14 @@ func TestPlacesOfLimit(t *testing.T) {
 		}
 	}
 }
+
+// len returns how many addresses have a connection.
+func (a *addrs) len() (n int) {
+	for i := range a.shards {
+		s := &a.shards[i]
+		s.mu.Lock()
+		n += len(s.count)
+		s.mu.Unlock()
+	}
+	return n
+}

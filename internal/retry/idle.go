@@ -35,6 +35,7 @@ const (
 	// leastIdle bounds what is learned and announced: below it no connection would be reused, and a server that closes
 	// after each response should say so with Connection: close.
 	leastIdle = int64(50 * time.Millisecond)
+	mostIdle  = int64(24 * time.Hour)
 	// DefaultIdle is the limit for a server that has said nothing.
 	DefaultIdle = 60 * time.Second
 	// freshIdle is how old a connection may be for a request that cannot be sent again.
@@ -55,7 +56,7 @@ func NewIdleLimit(most time.Duration) *IdleLimit {
 	if most <= 0 {
 		most = DefaultIdle
 	}
-	return &IdleLimit{most: min(max(int64(most), leastIdle), maxAnnounced*second)}
+	return &IdleLimit{most: min(max(int64(most), leastIdle), mostIdle)}
 }
 
 const ms, second = int64(time.Millisecond), int64(time.Second)
@@ -81,7 +82,7 @@ func (l *IdleLimit) known(now int64) (age, risen int64) {
 	return age, min(risen+risen/(doubling/ms)*(min(passed, doubling)/ms), l.most)
 }
 
-// Announced notes the timeout of a Keep-Alive field, which ParseKeepAlive returns. The latest one holds.
+// Announced notes the timeout of a Keep-Alive field. The latest one holds.
 func (l *IdleLimit) Announced(timeout time.Duration) {
 	if d := min(max(int64(timeout), leastIdle), l.most); l.announced.Load() != d {
 		l.announced.Store(d)

@@ -1,82 +1,12 @@
 package retry
 
 import (
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
-
-func TestParseKeepAlive(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		field string
-		want  int // seconds, -1 for none
-	}{
-		{"timeout=5", 5},          // Node
-		{"timeout=5, max=100", 5}, // Apache
-		{"max=100,timeout=15", 15},
-		{" Timeout = 5 ", 5},
-		{`timeout="5"`, 5},
-		{"timeout=0", 0},
-		{"timeout=1,timeout=9", 1},
-		{"timeout=86401", maxAnnounced},
-		{"timeout=99999999999999999999999999", maxAnnounced},
-		{"", -1},
-		{"timeout", -1},
-		{"timeout=", -1},
-		{"timeout=-1", -1},
-		{"timeout=+1", -1},
-		{"timeout=1.5", -1},
-		{"timeout=5s", -1},
-		{"timeout=\"5", -1},
-		{"timeout=\"", -1},
-		{"timeout=\"\"", -1},
-		{"timeouts=5", -1},
-		{"max=5", -1},
-		{",,,", -1},
-		{"5", -1},
-	} {
-		d, ok := ParseKeepAlive(tt.field)
-		if ok != (tt.want >= 0) || ok && d != time.Duration(tt.want)*time.Second {
-			t.Errorf("%q: %v, %v; want %d s", tt.field, d, ok, tt.want)
-		}
-	}
-}
-
-func FuzzParseKeepAlive(f *testing.F) {
-	for _, s := range []string{"timeout=5, max=100", `Timeout="7"`, "timeout=", ",=,", "timeout=\"", "max=1;timeout=2"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, field string) {
-		d, ok := ParseKeepAlive(field)
-		// The same by the standard library's means.
-		want, found := 0, false
-		for _, one := range strings.Split(field, ",") {
-			name, value, _ := strings.Cut(one, "=")
-			if strings.ToLower(strings.Trim(name, " \t")) != "timeout" {
-				continue
-			}
-			value = strings.Trim(value, " \t")
-			if strings.HasPrefix(value, `"`) && strings.HasSuffix(value, `"`) && len(value) > 1 {
-				value = value[1 : len(value)-1]
-			}
-			n, err := strconv.ParseUint(value, 10, 64)
-			if found = err == nil; !found {
-				found = value != "" && strings.Trim(value, "0123456789") == ""
-				n = maxAnnounced
-			}
-			want = int(min(n, maxAnnounced))
-			break
-		}
-		if ok != found || ok && d != time.Duration(want)*time.Second {
-			t.Errorf("%q: %v, %v; want %d, %v", field, d, ok, want, found)
-		}
-	})
-}
 
 func TestAnnounced(t *testing.T) {
 	t.Parallel()

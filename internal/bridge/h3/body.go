@@ -94,9 +94,9 @@ func (st *stream) readPayload(p []byte) (n int, err error) {
 
 // atEnd reports whether the request has ended, as far as can be told now: most clients say so with
 // their last bytes. It sets no deadline.
-func (st *stream) atEnd() (bool, error) {
+func (st *stream) atEnd() bool {
 	if len(st.in.Bytes()) > 0 {
-		return false, nil
+		return false
 	}
 	if !st.eof {
 		st.str.SetReadDeadline(conn.LongAgo)
@@ -110,7 +110,7 @@ func (st *stream) atEnd() (bool, error) {
 		}
 		st.str.SetReadDeadline(time.Time{})
 	}
-	return st.eof && st.in == nil, nil
+	return st.eof && st.in == nil
 }
 
 // BodyLeft implements bridge.Message.

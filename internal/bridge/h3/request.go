@@ -196,10 +196,7 @@ func (st *stream) readHead(r *request) (end bool, err error) {
 	}
 	st.connect = string(t.Method) == http.MethodConnect
 	st.length = t.Length
-	if end, err = st.atEnd(); err != nil {
-		return false, err
-	}
-	if end && t.Length > 0 {
+	if end = st.atEnd(); end && t.Length > 0 {
 		return false, errMessage
 	}
 	return end, st.keep(f.Size())
