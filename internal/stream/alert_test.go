@@ -48,3 +48,23 @@ func TestNoAlertAfterFailure(t *testing.T) {
 type mute struct{ conn.Session }
 
 func (mute) Closed(bool) {}
+
+// panickingConn fails to write, and panics when it is asked what is below it.
+type panickingConn struct{ alertingConn }
+
+func (panickingConn) NetConn() net.Conn { panic("NetConn") }
+
+// A connection that is aborted on a goroutine of this package does not end the process.
+func TestPanicInAbort(t *testing.T) {
+	t.Parallel()
+	base, peer := net.Pipe()
+	defer peer.Close()
+	panics := make(chan any, 1)
+	c := New(Guard(panickingConn{alertingConn{base}}, func(v any) { panics <- v }), new(conn.Limits), nil, nil)
+	c.Share()
+	c.session = mute{}
+	c.Out().Offer([]byte("a"), nil, outbox.QueueLimit)
+	if v := <-panics; v != "NetConn" {
+		t.Errorf("panic %v", v)
+	}
+}

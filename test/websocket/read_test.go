@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/wsframe"
 	"github.com/chert-http/chert/websocket"
@@ -139,6 +140,31 @@ func TestReadPolls(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+// TestReadUnread: Read ends with the connection also while it waits for the client to read, and so reads nothing itself.
+func TestReadUnread(t *testing.T) {
+	t.Parallel()
+	for _, e := range []chert.Engine{chert.EngineGoroutines, engines.NetHTTP} {
+		full, result := make(chan bool, 1), make(chan error, 1)
+		_, m := engines.StartMemory(t, &chert.Server{Engine: e, Handler: handler(t, &websocket.Options{
+			PingInterval: -1, Slow: websocket.SlowDrop,
+			Serve: func(c *websocket.Conn, r *http.Request) {
+				c.Read(r.Context())
+				for large := make([]byte, 64<<10); c.Send(websocket.TypeBinary, large) == nil; {
+				}
+				full <- true
+				_, _, err := c.Read(context.Background())
+				result <- err
+			}})})
+		c := opened(servertest.Wrap(t, m.Dial(t)))
+		c.Send(text("begin"))
+		servertest.Await(t, full, "the queue to be full")
+		c.Close()
+		if err := servertest.Await(t, result, "Read"); err == nil {
+			t.Error("no error")
+		}
+	}
 }
 
 // TestReadElsewhere: Read is an error where messages go to OnMessage.
