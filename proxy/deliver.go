@@ -92,7 +92,6 @@ func (f *forwarding) deliver(p *pick, res *http.Response) {
 		h["Content-Type"] = nil // not one that the server finds by looking at the body
 	}
 	announced := len(h["Trailer"]) > 0
-	f.passed = true
 	f.w.WriteHeader(res.StatusCode)
 	if err := f.copy(res); err != nil {
 		f.cut(p, err)

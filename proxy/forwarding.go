@@ -41,7 +41,6 @@ type forwarding struct {
 
 	course
 	cookie string // to set, of PolicySticky
-	passed bool   // the client has been sent something of a response
 	result *Error
 }
 

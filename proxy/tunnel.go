@@ -60,7 +60,6 @@ func (f *forwarding) tunnel(p *pick, x *origin.Exchange) {
 		return
 	}
 	f.report.Tunnel = true
-	f.passed = true
 	if f.extended != "" {
 		f.tunnel2(p, x)
 		return

@@ -120,7 +120,6 @@ type site struct {
 
 // A route is a [[site.route]].
 type route struct {
-	line   int
 	keys   []string
 	tables []string
 }

@@ -202,7 +202,7 @@ func (c *caddy) redir(s *site, d *directive, args []string) {
 		s.key("status", status)
 		return
 	}
-	r := &route{line: d.line}
+	r := new(route)
 	r.key("path", quote(path))
 	r.key("redirect", quote(args[0]))
 	r.key("status", status)
@@ -228,7 +228,7 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 	if rest, ok := strings.CutSuffix(path, "*"); ok {
 		path = strings.TrimSuffix(rest, "/") + "/{path...}"
 	}
-	r := &route{line: d.line}
+	r := new(route)
 	r.key("path", quote(path))
 	r.key("respond", status)
 	if body != "" {

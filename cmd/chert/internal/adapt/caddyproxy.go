@@ -37,7 +37,7 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 		if below && !strings.HasSuffix(args[0], "/*") {
 			c.note(d.line, "%s is for all that begins with it; the route is for %s and below", args[0], pattern)
 		}
-		r := &route{line: d.line}
+		r := new(route)
 		r.key("path", quote(pattern))
 		if !c.forward(d, args[1:], r.key, r.table, "site.route") {
 			r.key("respond", "502")
@@ -55,7 +55,7 @@ func (r *route) everything() bool { return slices.Contains(r.keys, `path = "/{pa
 
 // unserved is for what Caddy forwards, and chert cannot: nothing else is to answer it.
 func (c *caddy) unserved(s *site, d *directive, pattern string) {
-	r := &route{line: d.line}
+	r := new(route)
 	r.key("path", quote(pattern))
 	r.key("respond", "502")
 	s.routes = append(s.routes, r)
@@ -96,7 +96,7 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 	key, table, prefix := s.key, s.table, "site"
 	var r *route
 	if pattern != "" {
-		r = &route{line: d.line}
+		r = new(route)
 		r.key("path", quote(pattern))
 		key, table, prefix = r.key, r.table, "site.route"
 		s.routes = append(s.routes, r)

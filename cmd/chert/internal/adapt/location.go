@@ -161,7 +161,7 @@ func (t *inServer) matching(d *directive, expression string) {
 			in.words[i] = strings.ReplaceAll(in.words[i], "$1", "{rest}")
 		}
 		if status, to, ok := returned(&in); ok && strings.HasSuffix(m[1], "/") {
-			r := &route{line: d.line}
+			r := new(route)
 			r.key("path", quote(m[1]+"{rest...}"))
 			r.key("redirect", quote(to))
 			r.key("status", status)
@@ -210,7 +210,7 @@ func (t *inServer) files(d *directive, patterns []string) {
 
 // route is a location with a path.
 func (t *inServer) route(d *directive, how, path string) {
-	r := &route{line: d.line}
+	r := new(route)
 	pattern := path
 	if how != "=" {
 		if !strings.HasSuffix(path, "/") {
@@ -292,7 +292,7 @@ func ofFiles(line string) bool {
 
 // refuse is for a location / that is left out: what it has passed on is not served by anything else.
 func (t *inServer) refuse(d *directive) {
-	r := &route{line: d.line}
+	r := new(route)
 	r.key("path", quote("/"))
 	r.key("respond", "502")
 	t.site.routes = append(t.site.routes, r)

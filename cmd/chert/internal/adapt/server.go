@@ -111,7 +111,7 @@ func (t *inServer) returnAll(d *directive, all []directive) {
 		return
 	}
 	if _, isStatus := number(d.arg(0)); isStatus && d.arg(1) == "" && len(d.arg(0)) == 3 {
-		r := &route{line: d.line}
+		r := new(route)
 		r.key("path", quote("/"))
 		r.key("respond", d.arg(0))
 		t.site.routes = append(t.site.routes, r)
