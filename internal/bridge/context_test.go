@@ -21,7 +21,7 @@ func TestContextAllocs(t *testing.T) {
 		t.Skip("allocations are others there")
 	}
 	x, c := new(Exchange), &Client{Config: new(Config), Link: peerLink{}}
-	if n := testing.AllocsPerRun(100, func() { x.Init(c, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { x.SetContext(); x.Init(c, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if x.Req.Context() != (*reqContext)(x) {

@@ -36,7 +36,9 @@ func (x *exchange) Ended(e exec.End) { x.next = x.Cut(e) }
 // newExchange makes the exchange of a parsed head, which came as t says. It copies head once; all
 // strings of the request are parts of that copy.
 func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*exchange, error) {
-	x, str := &exchange{s: s}, string(head)
+	x := &exchange{s: s}
+	x.SetContext()
+	str := string(head)
 	x.Time = t
 	x.Init(&s.Client, x)
 	r := &x.Req

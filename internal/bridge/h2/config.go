@@ -74,7 +74,10 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, secured conn.Secured) *Se
 		s.Client.Config, s.Client.Link = cfg.Config, l
 		s.Begin()
 	}
-	s.SetTLS(secured)
+	if secured != nil {
+		s.shared.Secured = secured
+		s.SetTLS(&s.shared)
+	}
 	s.Link.Tally().Add(false, tally.HTTP2Begun, 1)
 	s.init()
 	if secured != nil && !cfg.AnyCipher && !adequate(secured.TLS()) {

@@ -41,13 +41,6 @@ func (l link) WatchPeer() (gone bool) {
 	return l.st.err != nil
 }
 
-// hasWaited reports whether the stream's user code has waited for the client.
-func (st *stream) hasWaited() bool {
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	return st.waited
-}
-
 // Unsent implements bridge.Stream. Frames of other streams may wait too, which
 // only delays the notification.
 func (l link) Unsent() (waiting, lost int64) {
@@ -139,7 +132,7 @@ func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	if ran {
 		conn.Guard(u)
 	}
-	return ran, l.st.hasWaited()
+	return ran, l.st.waited.Load()
 }
 
 // Post implements bridge.Stream.

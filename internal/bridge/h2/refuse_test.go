@@ -1,6 +1,8 @@
 package h2_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -51,4 +53,28 @@ func TestRefusalPage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request has its own context also where its stream's memory was a refused one's.
+func TestContextAfterRefusal(t *testing.T) {
+	t.Parallel()
+	many := strings.Split(strings.Repeat("a: b\n", 130), "\n")[:130]
+	each(t, "oracle", func(t *testing.T, kind string) {
+		c := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.Context().Done() != nil)
+		})}).raw()
+		for id := uint32(1); id < 40; id += 4 {
+			c.headers(id, false, with(get, many...)...)
+			c.send()
+			if a := c.read(id); a.outcome() != "431" {
+				t.Fatalf("%+v", a)
+			}
+			c.fr.WriteData(id, true, nil)
+			c.headers(id+2, true, get...)
+			c.send()
+			if a := c.read(id + 2); a.body != "true" {
+				t.Fatalf("%+v", a)
+			}
+		}
+	})
 }

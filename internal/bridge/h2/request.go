@@ -178,7 +178,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	case end:
 		s.rememberLocked(id, false, 0)
 	case s.streams.len() < s.cfg.MaxStreams:
-		st.s, st.exchange, st.cond.L = s, new(exchange), &s.mu
+		st.s, st.exchange, st.cond.L = s, newExchange(), &s.mu
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
 		st.become(stateLingering)
 		s.streams.add(st)

@@ -1,14 +1,24 @@
 package h2
 
 import (
+	"crypto/tls"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/conn"
 )
 
-// This file reuses the memory of streams.
+// This file reuses the memory of streams, and what requests share.
 
 var pooled = sync.Pool{New: func() any { return new(stream) }}
+
+// newExchange returns an exchange that is ready for Init. It may be used for another stream than the first.
+func newExchange() *exchange {
+	x := new(exchange)
+	x.SetContext()
+	return x
+}
 
 // newStreamLocked returns a stream that is empty but for its exchange.
 func (s *Session) newStreamLocked() *stream {
@@ -17,7 +27,7 @@ func (s *Session) newStreamLocked() *stream {
 		st = pooled.Get().(*stream)
 	}
 	if st.exchange == nil {
-		st.exchange = new(exchange)
+		st.exchange = newExchange()
 	}
 	return st
 }
@@ -28,7 +38,7 @@ func (s *Session) newStreamLocked() *stream {
 // one that has closed it, may be late.
 func (st *stream) reusableLocked() bool {
 	s := st.s
-	return s.over == nil && st.err == nil && !st.waited && st.lasting == nil
+	return s.over == nil && st.err == nil && !st.waited.Load() && st.lasting == nil
 }
 
 // recycleLocked returns st to the pool, and with it its exchange if no handler can have kept
@@ -58,7 +68,7 @@ func (st *stream) shedLocked() {
 	if st.err != nil || st.s.over != nil || !st.made() {
 		return
 	}
-	x := new(exchange)
+	x := newExchange()
 	x.Outline(&st.Exchange, &st.s.Client)
 	st.exchange, st.trailer = x, nil
 	st.unkeepLocked()
@@ -76,4 +86,21 @@ func (s *Session) giveSpareLocked() {
 		pooled.Put(s.spare)
 		s.spare = nil
 	}
+}
+
+// shared is the Secured of a connection's requests. Below it nothing is kept, so that an idle connection is small.
+// It keeps what was negotiated while a request is under way.
+type shared struct {
+	conn.Secured
+	state atomic.Pointer[tls.ConnectionState]
+}
+
+// TLS implements conn.Secured.
+func (s *shared) TLS() *tls.ConnectionState {
+	state := s.state.Load()
+	if state == nil {
+		state = s.Secured.TLS()
+		s.state.Store(state)
+	}
+	return state
 }

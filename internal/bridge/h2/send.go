@@ -277,7 +277,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		})
 		defer t.Stop()
 	}
-	st.waited = true
+	st.waited.Store(true)
 	if toSend {
 		s.wanting = append(s.wanting, st)
 		s.wakeNextLocked() // it may be behind one that was not woken
@@ -299,7 +299,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 
 // wakeLocked wakes the goroutines that wait for something of the stream.
 func (st *stream) wakeLocked() {
-	if st.waited {
+	if st.waited.Load() {
 		st.cond.Broadcast()
 	}
 }

@@ -29,6 +29,7 @@ type Session struct {
 	here      atomic.Pointer[stream]
 	heads     atomic.Int32 // streams that wait for room for a header block; see stream.spare
 	finishing atomic.Int32 // Runs that have run beside the loop, and wait for their Done
+	shared    shared       // of the requests; unused in plain text
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 
@@ -219,6 +220,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func
 		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
 		s.giveSpareLocked()
+		s.shared.state.Store(nil)
 	}
 	s.setDeadlineLocked()
 	freed, s.freed = s.freed, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
@@ -45,10 +46,11 @@ type stream struct {
 	trailer   http.Header // announced; values when they have come
 	pattern   string      // of a direct answer's route
 
+	waited atomic.Bool // some goroutine has waited for the client; set with s.mu held
+
 	// What follows is guarded by s.mu; of state, see become.
 	state        state
 	remoteClosed bool      // END_STREAM has come
-	waited       bool      // some goroutine has waited for the client
 	heading      bool      // the handler waits for room for a header block
 	awaits       bool      // the client expects 100 (Continue), which has not been sent
 	err          error     // why it was closed, or the connection has ended, early
@@ -119,7 +121,7 @@ func (st *stream) Done() conn.Next {
 func (st *stream) finish() {
 	s := st.s
 	if s.loops {
-		st.Learn(st.hasWaited())
+		st.Learn(st.waited.Load())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,7 +95,9 @@ func (st *stream) proceed(r *request, end bool) (leads bool) {
 	if end && st.serveDirect(r) {
 		return st.endLead()
 	}
-	st.exchange = new(exchange)
+	x := new(exchange)
+	x.SetContext()
+	st.exchange = x
 	st.Time = st.timing
 	st.Init(&s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP3
