@@ -55,7 +55,7 @@ func (x *Exchange) Describe(before int64, f func(stats.Request, int64)) {
 // Outline makes x, which is new, what Describe shows of another exchange of client c, and
 // keeps nothing else of that: its handler has returned, and some of its response is left.
 func (x *Exchange) Outline(of *Exchange, c *Client) {
-	x.c, x.Time, x.Proto, x.Way, x.method = c, of.Time, of.Proto, of.Way, of.method
+	x.c, x.Time, x.Proto, x.Way, x.method, x.Shared = c, of.Time, of.Proto, of.Way, of.method, of.Shared
 	x.target, x.route = shown(of.target), strings.Clone(of.route)
 	x.facts.Store(of.facts.Load())
 }
