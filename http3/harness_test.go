@@ -20,6 +20,7 @@ import (
 	chert3 "github.com/chert-http/chert/http3"
 	codec "github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/testing/http3client"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -120,7 +121,10 @@ func (r *running) client() *http.Client {
 		},
 	}
 	r.t.Cleanup(func() { tr.Close() })
-	return &http.Client{Transport: tr, Timeout: servertest.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Transport: http3client.Transport{Transport: tr}, Timeout: servertest.Patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func (r *running) url(path string) string { return "https://" + r.addr + path }

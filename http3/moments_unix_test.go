@@ -16,6 +16,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 
+	"github.com/chert-http/chert/internal/testing/http3client"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -47,7 +48,7 @@ func (l *line) ask(hold func(p []byte) bool) *asking {
 		},
 	}
 	l.t.Cleanup(func() { tr.Close() })
-	c := &http.Client{Transport: tr, Timeout: servertest.Patience}
+	c := &http.Client{Transport: http3client.Transport{Transport: tr}, Timeout: servertest.Patience}
 	go func() {
 		defer close(a.answer)
 		res, err := c.Get(l.url("/pid"))

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/chert-http/chert/internal/testing/http3client"
 )
 
 // newHTTP3 is newClient over HTTP/3.
@@ -19,7 +21,7 @@ func newHTTP3(t *testing.T, cfg *tls.Config) (*http.Client, *http3.Transport) {
 	t.Helper()
 	tr := &http3.Transport{TLSClientConfig: cfg}
 	t.Cleanup(func() { tr.Close() })
-	return &http.Client{Transport: tr, Timeout: patience}, tr
+	return &http.Client{Transport: http3client.Transport{Transport: tr}, Timeout: patience}, tr
 }
 
 // altSvc returns that field of a response over TCP.

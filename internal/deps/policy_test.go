@@ -189,6 +189,7 @@ var policy = []rule{
 	{pkg: "internal/testing/race"},
 	{pkg: "internal/testing/leak"},
 	{pkg: "internal/testing/freeport"},
+	{pkg: "internal/testing/http3client", other: "github.com/quic-go/quic-go"},
 	{pkg: "internal/testing/servertest", may: "internal/testing/leak internal/buf"},
 	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
 	{pkg: "internal/testing/door"},
@@ -210,8 +211,8 @@ var core = []string{
 	"golang.org/x/sys",
 }
 
-// confined are imports that only one folder may have, whatever the table
-// permits.
+// confined are imports that only one folder and helpers of tests may have, whatever the
+// table permits.
 var confined = map[string]string{
 	"golang.org/x/sys": "internal/sys", // system calls live in one place
 	// ACME is the command's: a program that imports chert does not get it.
