@@ -47,9 +47,9 @@ type Body struct {
 func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 	if b == nil {
 		x.Req.Body = http.NoBody
-		x.facts.Store(bodyDone)
 		return
 	}
+	x.facts.Store(unread)
 	b.x, b.final, b.last, b.awaits = x, final, last, expectsContinue
 	x.Body, x.Req.Body = b, b
 	if expectsContinue {
@@ -59,7 +59,7 @@ func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
 
 // Awaited reports whether the client may or may not send its body, because it
 // expects 100 (Continue) and the body has not been read.
-func (x *Exchange) Awaited() bool { return x.Body != nil && x.Body.awaits && !x.is(bodyDone) }
+func (x *Exchange) Awaited() bool { return x.Body != nil && x.Body.awaits && x.is(unread) }
 
 // Read implements io.Reader.
 func (b *Body) Read(p []byte) (int, error) {

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/takeover"
@@ -18,10 +19,11 @@ type reqContext Exchange
 
 // cares is the state of a context whose end is awaited.
 type cares struct {
+	mu    sync.Mutex
 	done  chan struct{} // nil until requested
 	stop  func() bool   // ends the watch on the parent
 	after map[*afterCall]struct{}
-	err   error // why it has ended, unless that is context.Canceled
+	err   error // why the context has ended; nil before
 }
 
 type afterCall struct{ f func() }
@@ -32,14 +34,22 @@ type StoppingKey = takeover.StoppingKey
 // parent returns the context that this one derives from.
 func (c *reqContext) parent() context.Context { return c.c.context() }
 
-// care returns c.cares and whether the caller is the first to need it: the
-// first one must call watch. c.caring is held.
-func (c *reqContext) care() (_ *cares, first bool) {
-	if c.cares == nil {
-		c.cares = new(cares)
-		first = !c.ended
+// care returns c.cares, which the first call makes. That one also watches for the context's end.
+func (c *reqContext) care() *cares {
+	if k := c.cares.Load(); k != nil {
+		return k
 	}
-	return c.cares, first
+	k := new(cares)
+	if !c.cares.CompareAndSwap(nil, k) {
+		return c.cares.Load()
+	}
+	// After the swap: cancel sets the fact first, and looks at cares then.
+	if (*Exchange)(c).is(cancelled) {
+		k.end(context.Canceled)
+	} else {
+		c.watch(k)
+	}
+	return k
 }
 
 // Deadline implements context.Context.
@@ -63,81 +73,62 @@ func (c *reqContext) Value(key any) any {
 
 // Done implements context.Context.
 func (c *reqContext) Done() <-chan struct{} {
-	c.caring.Lock()
-	cares, first := c.care()
-	if cares.done == nil {
-		cares.done = make(chan struct{})
-		if c.ended {
-			close(cares.done)
+	k := c.care()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done == nil {
+		k.done = make(chan struct{})
+		if k.err != nil {
+			close(k.done)
 		}
 	}
-	done := cares.done
-	c.caring.Unlock()
-	if first {
-		c.watch()
-	}
-	return done
+	return k.done
 }
 
 // Err implements context.Context.
 func (c *reqContext) Err() error {
-	c.caring.Lock()
-	cares, first := c.care()
-	c.caring.Unlock()
-	if first {
-		c.watch()
-	}
-	c.caring.Lock()
-	defer c.caring.Unlock()
-	switch {
-	case !c.ended:
-		return nil
-	case cares.err != nil:
-		return cares.err
-	}
-	return context.Canceled
+	k := c.care()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
 }
 
 // AfterFunc lets package context register f instead of starting a goroutine for
 // every derived context.
 func (c *reqContext) AfterFunc(f func()) (stop func() bool) {
 	call := &afterCall{f}
-	c.caring.Lock()
-	if c.ended {
-		c.caring.Unlock()
+	k := c.care()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil {
 		go f()
 		return func() bool { return false }
 	}
-	cares, first := c.care()
-	if cares.after == nil {
-		cares.after = make(map[*afterCall]struct{})
+	if k.after == nil {
+		k.after = make(map[*afterCall]struct{})
 	}
-	cares.after[call] = struct{}{}
-	c.caring.Unlock()
-	if first {
-		c.watch()
-	}
+	k.after[call] = struct{}{}
 	return func() bool {
-		c.caring.Lock()
-		defer c.caring.Unlock()
-		_, ok := cares.after[call]
-		delete(cares.after, call)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		_, ok := k.after[call]
+		delete(k.after, call)
 		return ok
 	}
 }
 
 // watch starts to watch the parent and the peer.
-func (c *reqContext) watch() {
+func (c *reqContext) watch(k *cares) {
 	if parent := c.parent(); parent.Done() != nil {
 		if err := parent.Err(); err != nil {
 			c.cancel(err)
 			return
 		}
 		stop := context.AfterFunc(parent, func() { c.cancel(parent.Err()) })
-		c.caring.Lock()
-		over := c.ended
-		c.cares.stop = stop
-		c.caring.Unlock()
+		k.mu.Lock()
+		over := k.err != nil
+		k.stop = stop
+		k.mu.Unlock()
 		if over {
 			stop()
 		}
@@ -145,35 +136,28 @@ func (c *reqContext) watch() {
 	(*Exchange)(c).watchPeer()
 }
 
-// isWatched reports whether the context's end is awaited.
-func (c *reqContext) isWatched() bool {
-	c.caring.Lock()
-	defer c.caring.Unlock()
-	return c.cares != nil
-}
-
 // cancel ends the context; only the first call counts.
 func (c *reqContext) cancel(err error) {
-	c.caring.Lock()
-	if c.ended {
-		c.caring.Unlock()
+	c.facts.Or(cancelled) // before cares is looked at; see care
+	if k := c.cares.Load(); k != nil {
+		k.end(err)
+	}
+}
+
+// end ends the context, once.
+func (k *cares) end(err error) {
+	k.mu.Lock()
+	if k.err != nil {
+		k.mu.Unlock()
 		return
 	}
-	c.ended = true
-	cares := c.cares
-	if cares == nil { // then nobody but the server has called this
-		c.caring.Unlock()
-		return
+	k.err = err
+	if k.done != nil {
+		close(k.done)
 	}
-	if err != context.Canceled {
-		cares.err = err
-	}
-	if cares.done != nil {
-		close(cares.done)
-	}
-	after, stop := cares.after, cares.stop
-	cares.after = nil
-	c.caring.Unlock()
+	after, stop := k.after, k.stop
+	k.after = nil
+	k.mu.Unlock()
 	if stop != nil {
 		stop()
 	}

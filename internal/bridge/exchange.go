@@ -44,7 +44,6 @@ type Exchange struct {
 	quick  bool // the handler may run on the loop
 	// InTurn: the handler began in the turn of the loop in which the request had come.
 	InTurn bool
-	ended  bool // the context; guarded by caring
 
 	facts  atomic.Uint32
 	IsHEAD bool
@@ -58,8 +57,7 @@ type Exchange struct {
 	// connection, since they may be late. It is the last in the order of locks.
 	life sync.Mutex
 
-	caring sync.Mutex // guards what the context has of x
-	cares  *cares     // nil until Done, Err or AfterFunc is called
+	cares atomic.Pointer[cares] // nil until Done, Err or AfterFunc is called
 }
 
 // rare is what few exchanges need.
@@ -78,15 +76,16 @@ func (x *Exchange) seldom() *rare {
 	return x.rare
 }
 
-// State of the client; bits of Exchange.facts.
+// Bits of Exchange.facts: of the client, of the handler, and of its context.
 const (
-	// bodyDone: every byte of the request has been read, so an end of stream means
+	// unread: not every byte of the request has been read. Afterwards an end of stream means
 	// that the client is gone.
-	bodyDone uint32 = 1 << iota
+	unread   uint32 = 1 << iota
 	left            // the client is gone
 	reset           // and does not read either
 	handling        // the handler has begun, and returned; not kept for handlers that begin on loops
 	returned
+	cancelled // the context has ended
 )
 
 func (x *Exchange) is(fact uint32) bool { return x.facts.Load()&fact != 0 }
@@ -136,7 +135,7 @@ func (x *Exchange) Gone(byReset bool) {
 	defer x.life.Unlock()
 	// While a body is being read, the end of the stream belongs to the body:
 	// net/http detects a disconnected client only after the body.
-	if x.over || !byReset && !x.is(bodyDone) {
+	if x.over || !byReset && x.is(unread) {
 		return
 	}
 	if byReset {
@@ -183,15 +182,15 @@ func (x *Exchange) writeBy() time.Time {
 // does not have to read in order to watch.
 func (x *Exchange) watchPeer() {
 	gone := false
-	if (x.Shared || x.is(bodyDone)) && x.use(func() { gone = x.peer().WatchPeer() }) && gone {
+	if (x.Shared || !x.is(unread)) && x.use(func() { gone = x.peer().WatchPeer() }) && gone {
 		x.gone()
 	}
 }
 
 // AllRead records that the whole request has been read.
 func (x *Exchange) AllRead() {
-	x.facts.Or(bodyDone)
-	if (*reqContext)(x).isWatched() {
+	x.facts.And(^unread)
+	if x.cares.Load() != nil {
 		x.watchPeer()
 	}
 }

@@ -57,7 +57,7 @@ func (x *Exchange) Describe(before int64, f func(stats.Request, int64)) {
 func (x *Exchange) Outline(of *Exchange, c *Client) {
 	x.c, x.Time, x.Proto, x.Way, x.method, x.Shared = c, of.Time, of.Proto, of.Way, of.method, of.Shared
 	x.target, x.route = shown(of.target), strings.Clone(of.route)
-	x.facts.Store(of.facts.Load())
+	x.facts.Store(of.facts.Load() & (handling | returned))
 }
 
 // Shown describes a request that has not become an Exchange, of client c; p is unique
