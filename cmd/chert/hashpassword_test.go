@@ -28,7 +28,7 @@ func TestHashPassword(t *testing.T) {
 		cmd.SetIn(strings.NewReader(tt.in))
 		cmd.SetOut(&out)
 		cmd.SetErr(&errs)
-		cmd.SetArgs(nil)
+		cmd.SetArgs([]string{})
 		err := cmd.Execute()
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || errs.Len() != 0 {
 			t.Errorf("%q: %v %s", tt.in, err, &errs)

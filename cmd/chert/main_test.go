@@ -211,7 +211,7 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	done := make(chan int, 1)
-	go func() { done <- run(args, &out, &errs) }()
+	go func() { done <- run(append([]string{}, args...), &out, &errs) }() // nil would be the test's own
 	select {
 	case code := <-done:
 		return code, out.String(), errs.String()
