@@ -109,14 +109,17 @@ func (b *Body) read(p []byte) (n int, err error) {
 		own := late && b.hurry.Load()
 		b.timedOut = b.timedOut || late && !own
 		if late && !own {
-			b.x.c.late(b.x.readDeadline(), tally.LateRead)
+			var by time.Time
+			b.x.use(func() { by = b.x.readDeadline() })
+			b.x.c.late(by, tally.LateRead)
 		}
 		// As with net/http: the deadline of a body with a length may be moved
 		// and the read tried again; everything else is final.
 		if !late || b.final {
 			b.err = err
 		}
-		if !malformed(err) && !own {
+		// Where others share the connection it goes on, and so may the handler.
+		if !malformed(err) && !own && !(late && b.x.Shared) {
 			b.x.gone()
 		}
 	}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -40,13 +41,17 @@ func (c *reqContext) care() *cares {
 		return k
 	}
 	k := new(cares)
+	k.mu.Lock() // whoever finds k waits until it is known whether the context has ended
 	if !c.cares.CompareAndSwap(nil, k) {
 		return c.cares.Load()
 	}
 	// After the swap: cancel sets the fact first, and looks at cares then.
-	if (*Exchange)(c).is(cancelled) {
-		k.end(context.Canceled)
-	} else {
+	over := (*Exchange)(c).is(cancelled)
+	if over {
+		k.err = context.Canceled
+	}
+	k.mu.Unlock()
+	if !over {
 		c.watch(k)
 	}
 	return k
@@ -88,10 +93,27 @@ func (c *reqContext) Done() <-chan struct{} {
 // Err implements context.Context.
 func (c *reqContext) Err() error {
 	k := c.care()
+	err := k.ended()
+	if err != nil {
+		return err
+	}
+	// What watches the parent is another goroutine.
+	if err = c.parent().Err(); err != nil {
+		c.cancel(err)
+		return k.ended()
+	}
+	return nil
+}
+
+// ended returns why the context has ended, or nil.
+func (k *cares) ended() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
+
+// String is what package context shows of a context of net/http's server: not the request.
+func (c *reqContext) String() string { return fmt.Sprint(c.parent()) + ".WithCancel" }
 
 // AfterFunc lets package context register f instead of starting a goroutine for
 // every derived context.

@@ -492,6 +492,53 @@ func TestBodyCloseReads(t *testing.T) {
 	})
 }
 
+// A handler may move the read deadline while another goroutine reads the body.
+func TestReadDeadlineMoves(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		moved := make(chan bool)
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			rc := http.NewResponseController(w)
+			late, read := make(chan bool), make(chan bool)
+			go func() {
+				defer close(read)
+				for {
+					if _, err := r.Body.Read(make([]byte, 1)); !servertest.IsTimeout(err) {
+						return
+					}
+					late <- true
+				}
+			}()
+			for range 20 {
+				if err := rc.SetReadDeadline(time.Unix(1, 0)); err != nil {
+					t.Error(err)
+				}
+				servertest.Await(t, late, "the Read")
+			}
+			if err := rc.SetReadDeadline(time.Time{}); err != nil {
+				t.Error(err)
+			}
+			moved <- true
+			for {
+				select {
+				case <-late:
+					continue
+				case <-read:
+				}
+				break
+			}
+			put(w, "answer")
+		})})
+		c := ts.Dial()
+		c.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n")
+		servertest.Await(t, moved, "the handler")
+		c.Send("x")
+		if _, body := c.Response("POST"); body != "answer" {
+			t.Errorf("got %q", body)
+		}
+	})
+}
+
 // An expired read deadline makes a chunked body unusable; one with a length can
 // be read on under a later deadline. Either way the request's context is
 // cancelled: a failed read counts as the client's end.

@@ -427,6 +427,9 @@ func TestDeadlines(t *testing.T) {
 				rc.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 				_, err = w.Write(make([]byte, 1_000_000))
 			}
+			if strings.HasPrefix(r.URL.Path, "/read") && r.Context().Err() != nil {
+				t.Errorf("%s: the request's context: %v", r.URL.Path, r.Context().Err())
+			}
 			errs <- err
 		})})
 		c := s.raw()
