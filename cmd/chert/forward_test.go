@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
 )
 
@@ -105,6 +107,12 @@ proxy = "app"
 path = "/admin/{rest...}"
 proxy = "app"
 deny = "all"
+[[site.route]]
+path = "/open/{rest...}"
+proxy = "app"
+[[site.route]]
+path = "/one/{name}"
+proxy = "app"
 `, map[string]string{"404.html": "own 404", "502.html": "own 502"})
 	c := newClient(t, "")
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -127,6 +135,15 @@ deny = "all"
 		{"a guarded path", "c.example", "/admin/x", 403, "Forbidden\n", [2]string{}},
 		{"not by another name", "c.example", "/x%2f..%2fadmin/x", 404, "404 page not found\n", [2]string{}},
 		{"nor that", "c.example", "/admin%2fx", 404, "404 page not found\n", [2]string{}},
+		{"nor from another route", "c.example", "/open/..%2fadmin/x", 404, "404 page not found\n", [2]string{}},
+		{"nor by dots", "c.example", "/open/%2e%2e/admin/x", 404, "404 page not found\n", [2]string{}},
+		{"nor out of a folder", "c.example", "/open/a%2f%2e%2e%2f..%2fadmin/x", 404, "404 page not found\n", [2]string{}},
+		{"nor by a backslash", "c.example", "/open/..%5cadmin%5cx", 404, "404 page not found\n", [2]string{}},
+		{"nor out of a name", "c.example", "/one/..%2fadmin", 404, "404 page not found\n", [2]string{}},
+		{"a name is one segment", "c.example", "/one/x%2fy", 404, "404 page not found\n", [2]string{}},
+		{"nor what has no route", "b.example", "/local/%2e%2e/none", 404, "own 404", [2]string{}},
+		{"a slash stays encoded", "c.example", "/open/x%2fy", 200, "app GET /open/x%2fy c.example|||127.0.0.1|", [2]string{}},
+		{"dots within a route", "c.example", "/open/x/%2e%2e/y", 200, "app GET /open/x/%2e%2e/y c.example|||127.0.0.1|", [2]string{}},
 		{"others are served", "c.example", "/x%20y", 200, "app GET /x%20y c.example|||127.0.0.1|", [2]string{}},
 	} {
 		got := send(t, c, strings.TrimSuffix(p.urls[0], "/"), tt.path, tt.host, http.Header{"Cookie": {""}, "X-Own": {"client"}})
@@ -547,3 +564,17 @@ log = { file = "`+dir+`/b.log", format = "json", fields = ["path", "status"] }
 }
 
 var onLoop = regexp.MustCompile(`http_response_status_class="2xx",network_protocol_version="1.1",way="direct"} [3-9]`)
+
+// A request for a route with proxy is forwarded ahead of its body, as without routes.
+func TestRouteTakesAhead(t *testing.T) {
+	t.Parallel()
+	if h := ahead(true); !wire.TakesAhead(asDecoded{Handler: h}) || wire.TakesAhead(asDecoded{Handler: ahead(false)}) {
+		t.Error("not as its handler")
+	}
+}
+
+type ahead bool
+
+func (ahead) ServeHTTP(http.ResponseWriter, *http.Request) {}
+func (ahead) ServeDirect(*direct.Exchange) bool            { return false }
+func (a ahead) TakesAhead() bool                           { return bool(a) }

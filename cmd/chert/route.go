@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/router"
 	"github.com/chert-http/chert/static"
@@ -23,7 +25,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return nil, err
 	}
 	if len(site.Routes) == 0 && site.Proxy != nil {
-		h, err := s.proxied("/", site.Proxy, site.Policy, nil)
+		h, err := s.proxied(site.Proxy, site.Policy)
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +38,7 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		}
 		return around(s.trace.note("root", site.Root, h)).(direct.Handler), nil
 	}
-	r := router.New()
+	r, routes := router.New(), siteRoutes{site.Routes, paths(&site)}
 	// The router calls it for each route when that is added, and in the end for what it
 	// responds itself: 404, 405, OPTIONS and redirects to clean paths.
 	own := around
@@ -49,17 +51,17 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		if own, err = s.around(route, policies); err != nil {
 			return nil, err
 		}
-		choices, err := s.choices(site.Routes, route, policies, errs)
+		choices, err := s.choices(routes, route, policies, errs)
 		if err != nil {
 			return nil, err
 		}
 		if len(choices) == 0 {
-			if err := s.route(r, route, site.Routes, errs); err != nil {
+			if err := s.route(r, route, routes, errs); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		otherwise, err := s.alone(route, site.Routes, own, errs)
+		otherwise, err := s.alone(route, routes, own, errs)
 		if err != nil {
 			return nil, err
 		}
@@ -76,11 +78,11 @@ func (s *sites) open(site config.Site, errs *slog.Logger) (direct.Handler, error
 		return s.trace.note("route", "none", around(h).(direct.Handler))
 	}
 	if site.Proxy != nil {
-		h, err := s.proxied("/", site.Proxy, site.Policy, site.Routes)
+		h, err := s.proxied(site.Proxy, site.Policy)
 		if err != nil {
 			return nil, err
 		}
-		r.Handle("/", h)
+		r.Handle("/", asDecoded{h, routes.paths, "/"})
 	}
 	if site.Root != "" {
 		not := reservedIn("/", site.Policy, site.Routes)
@@ -102,10 +104,10 @@ func (s *sites) around(route *config.Route, policies *policies) (func(http.Handl
 }
 
 // choices returns the routes with a condition that are tried before route.
-func (s *sites) choices(all []config.Route, route *config.Route, policies *policies, errs *slog.Logger) (
+func (s *sites) choices(all siteRoutes, route *config.Route, policies *policies, errs *slog.Logger) (
 	choices []middleware.Choice, err error) {
-	for i := range all {
-		c := &all[i]
+	for i := range all.routes {
+		c := &all.routes[i]
 		if c.When == nil || c.Key() != route.Key() {
 			continue
 		}
@@ -124,7 +126,7 @@ func (s *sites) choices(all []config.Route, route *config.Route, policies *polic
 
 // alone returns the handler of a route in a router of its own, which finds the wildcards
 // of its path.
-func (s *sites) alone(route *config.Route, all []config.Route, around func(http.Handler) http.Handler,
+func (s *sites) alone(route *config.Route, all siteRoutes, around func(http.Handler) http.Handler,
 	errs *slog.Logger) (http.Handler, error) {
 	r := router.New()
 	r.Use(around)
@@ -176,21 +178,22 @@ var keep404 = middleware.Must(middleware.ErrorPages(&middleware.ErrorPagesOption
 	Pages: map[int]*middleware.ErrorPage{http.StatusNotFound: nil}}))
 
 // route adds a route, one of all of its site, whose pattern config has checked.
-func (s *sites) route(r *router.Router, route *config.Route, all []config.Route, errs *slog.Logger) error {
+func (s *sites) route(r *router.Router, route *config.Route, all siteRoutes, errs *slog.Logger) error {
 	var h direct.Handler
 	switch {
 	case route.Root != "":
-		not := reservedIn(route.Path, route.Policy, all)
+		not := reservedIn(route.Path, route.Policy, all.routes)
 		files, err := s.folder(rootFolder{route.Root, route.Options, route.Rewrite, not}, errs)
 		if err != nil {
 			return err
 		}
 		h = s.trace.note("root", route.Root, inFolder{files})
 	case route.Proxy != nil:
-		var err error
-		if h, err = s.proxied(route.Path, route.Proxy, route.Policy, all); err != nil {
+		proxied, err := s.proxied(route.Proxy, route.Policy)
+		if err != nil {
 			return err
 		}
+		h = asDecoded{proxied, all.paths, route.Path}
 	case route.Respond != nil && len(route.Respond.Wire().Body()) > 0:
 		h = s.trace.note("respond", strconv.Itoa(route.Respond.Wire().Status()),
 			middleware.OwnErrors(route.Respond).(direct.Handler))
@@ -210,27 +213,96 @@ func (s *sites) route(r *router.Router, route *config.Route, all []config.Route,
 	return nil
 }
 
-// proxied returns what forwards the requests of a path.
-func (s *sites) proxied(path string, p *config.Proxy, policy config.Policy, routes []config.Route) (direct.Handler,
-	error) {
-	var h direct.Handler
-	var err error
+// proxied returns what forwards requests.
+func (s *sites) proxied(p *config.Proxy, policy config.Policy) (direct.Handler, error) {
 	if s.trace != nil {
-		h, err = s.trace.forward(p)
-	} else {
-		h, err = s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
+		return s.trace.forward(p)
 	}
-	if err == nil && len(reservedIn(path, policy, routes)) > 0 {
-		h = inFolder{h} // an upstream may decode a path before it looks at it, too
+	return s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
+}
+
+// siteRoutes are the routes of a site, and the same as a router that finds their paths.
+type siteRoutes struct {
+	routes []config.Route
+	paths  *router.Router
+}
+
+// paths returns a router whose handlers set a foundPath to the paths of the site's routes.
+func paths(site *config.Site) *router.Router {
+	r := router.New()
+	for i := range site.Routes {
+		route := &site.Routes[i]
+		if route.When != nil {
+			continue // with the one that it is in the place of
+		}
+		for _, pattern := range route.Patterns() {
+			r.Handle(pattern, routePath(route.Path))
+		}
 	}
-	return h, err
+	if site.Proxy != nil || site.Root != "" {
+		r.Handle("/", routePath("/"))
+	}
+	return r
+}
+
+// A routePath notes that its route was found.
+type routePath string
+
+// ServeHTTP implements http.Handler.
+func (p routePath) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.(*foundPath).path = string(p) }
+
+// foundPath is an http.ResponseWriter for routePaths: it has the path of the route that was
+// found, "" for none, or a redirect.
+type foundPath struct{ path string }
+
+func (*foundPath) Header() http.Header         { return http.Header{} }
+func (*foundPath) Write(p []byte) (int, error) { return len(p), nil }
+func (*foundPath) WriteHeader(int)             {}
+
+// asDecoded forwards the requests of a route. The router matches a path segment by segment, and
+// an upstream may decode it as a whole, and then clean it, before it looks at it: for that
+// "/public/..%2fadmin" is "/admin". So such a path is only forwarded if its route is the same
+// when it is decoded, and not found otherwise.
+//
+// On the fast path there are no such paths, as with inFolder.
+type asDecoded struct {
+	direct.Handler
+	paths *router.Router
+	path  string // of the route
+}
+
+// ServeHTTP implements http.Handler.
+func (a asDecoded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.IndexByte(r.URL.EscapedPath(), '%') >= 0 && !a.sameDecoded(r) {
+		http.NotFound(w, r)
+		return
+	}
+	a.Handler.ServeHTTP(w, r)
+}
+
+// TakesAhead is what wire.TakesAhead asks.
+func (a asDecoded) TakesAhead() bool { return wire.TakesAhead(a.Handler) }
+
+// sameDecoded reports whether the path of r has the same route when it is decoded and cleaned.
+func (a asDecoded) sameDecoded(r *http.Request) bool {
+	// A backslash separates segments too on Windows.
+	decoded := strings.ReplaceAll(r.URL.Path, `\`, "/")
+	clean := path.Clean("/" + decoded)
+	switch last := decoded[strings.LastIndexByte(decoded, '/')+1:]; last {
+	case "", ".", "..":
+		if clean != "/" {
+			clean += "/"
+		}
+	}
+	var found foundPath
+	a.paths.ServeHTTP(&found, &http.Request{Method: r.Method, Host: r.Host, URL: &url.URL{Path: clean}})
+	return found.path == a.path
 }
 
 // inFolder is a folder beside routes. The router matches a path segment by segment, and a
 // folder resolves it as a whole: "/x%2f..%2fadmin/f" and "/%2e/admin/f" are not in
 // "/admin/{path...}", but would be the file admin/f, without what protects that route. No
-// file has such a name, so they are not found. The same is true of an upstream that is beside
-// routes with other protection.
+// file has such a name, so they are not found.
 //
 // On the fast path there are no such paths: the router leaves those with a percent sign,
 // and unclean ones, to the ordinary path.
