@@ -70,12 +70,7 @@ func (r *Room) drop(c *Conn) bool {
 	if moved, _ := r.all.Remove(i, c); moved != nil {
 		r.members[moved] = i
 	}
-	return true
-}
-
-// Leave ends what Join has begun.
-func (r *Room) Leave(c *Conn) {
-	r.remove(c)
+	// With both locks, as in Join: what a Join after this adds is not for this to remove.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for m := &c.rooms; *m != nil; m = &(*m).next {
@@ -84,7 +79,11 @@ func (r *Room) Leave(c *Conn) {
 			break
 		}
 	}
+	return true
 }
+
+// Leave ends what Join has begun.
+func (r *Room) Leave(c *Conn) { r.remove(c) }
 
 // Len returns how many connections are in the room.
 func (r *Room) Len() int {
