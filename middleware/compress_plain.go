@@ -63,7 +63,7 @@ func (a *compressing) decide(wanted bool) {
 			}
 		}
 	}
-	a.Next().WriteHeader(a.status)
+	a.PassHead(a.status)
 }
 
 // settle decides by what was written, of which p is the last.

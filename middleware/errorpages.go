@@ -402,12 +402,12 @@ func (s *paging) LeaveErrors() { s.own = true }
 func (s *paging) WriteHeader(status int) {
 	p := s.of(status)
 	if p == nil || s.own {
-		s.Next().WriteHeader(status)
+		s.PassHead(status)
 		return
 	}
 	wrap.LeaveErrors(s.Next())
 	if p.asIs {
-		s.Next().WriteHeader(status)
+		s.PassHead(status)
 		return
 	}
 	body := p.same(status)
@@ -422,7 +422,7 @@ func (s *paging) WriteHeader(status int) {
 	h := s.Header()
 	p.describe(h, status)
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	s.Next().WriteHeader(status)
+	s.PassHead(status)
 	if s.r.Method != http.MethodHead {
 		s.Next().Write(body)
 	}

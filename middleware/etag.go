@@ -119,7 +119,7 @@ func (a *tagging) pass() error {
 		return nil
 	}
 	a.passed = true
-	a.Next().WriteHeader(a.status)
+	a.PassHead(a.status)
 	held := a.held
 	a.held = nil
 	if len(held) == 0 {
@@ -172,7 +172,7 @@ func (a *tagging) End(returned bool) {
 		h.Del("Content-Type")
 		h.Del("Content-Length")
 		h.Del("Content-Encoding")
-		a.Next().WriteHeader(http.StatusNotModified)
+		a.PassHead(http.StatusNotModified)
 	case cond.Failed:
 		forget(h)
 		refusal.Plain(a.Next(), a.r, preconditionFailed)

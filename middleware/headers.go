@@ -247,7 +247,7 @@ type setting struct {
 func (s *setting) WriteHeader(status int) {
 	s.began = true
 	s.apply(s.Header(), status)
-	s.Next().WriteHeader(status)
+	s.PassHead(status)
 }
 
 // Write implements wrap.Hook.

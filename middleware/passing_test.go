@@ -233,6 +233,24 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// Of several statuses the first counts, also while the head is held back.
+func TestPassingFirstStatus(t *testing.T) {
+	t.Parallel()
+	for name, mw := range everything(t) {
+		for _, first := range []int{200, 201} {
+			a := plain(mw(hf(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(first)
+				io.WriteString(w, "ok")
+				w.WriteHeader(http.StatusEarlyHints)
+				w.WriteHeader(http.StatusInternalServerError)
+			})), request("GET", "/", "", "Authorization", "Bearer token"))
+			if a.Status != first || a.Body != "ok" {
+				t.Errorf("%s: %d: got %v", name, first, a)
+			}
+		}
+	}
+}
+
 // A writer without optional methods does not get those that callers rely on.
 func TestPassingNothing(t *testing.T) {
 	for name, mw := range everything(t) {

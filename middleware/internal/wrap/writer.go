@@ -18,8 +18,9 @@ import (
 var ErrDone = errors.New("middleware: response used after its handler returned")
 
 // A Hook receives what a handler writes and decides what is sent, by
-// Writer.Next. Its methods are called one at a time, even if several goroutines
-// write. After Hijack only End is called, and nothing after End.
+// Writer.PassHead and Writer.Next. Its methods are called one at a time, even
+// if several goroutines write. After Hijack only End is called, and nothing
+// after End.
 type Hook interface {
 	// WriteHeader receives a final status, once, before any Write.
 	WriteHeader(status int)
@@ -65,6 +66,7 @@ type Writer struct {
 	mu       sync.Mutex // held while the hook is called; not used without one
 	hijacked atomic.Bool
 	began    bool // with a hook: there is a final status; under mu
+	passed   bool // with a hook: PassHead was called; under mu
 	done     bool // with a hook: End was called; under mu
 
 	// Claimable enables Claim: the status is recorded before anything is passed
@@ -107,6 +109,13 @@ func (w *Writer) End(returned bool) {
 // Claim reports whether no response has begun. Afterwards w begins none, and
 // the caller may respond by Next. w must be Claimable and have no hook.
 func (w *Writer) Claim() bool { return w.state.CompareAndSwap(0, claimed<<statusShift) }
+
+// PassHead begins the response. Only the hook calls it, instead of
+// Next().WriteHeader, and once: it may have held the head back.
+func (w *Writer) PassHead(status int) {
+	w.passed = true
+	w.next.WriteHeader(status)
+}
 
 // Next returns the wrapped writer.
 func (w *Writer) Next() http.ResponseWriter { return w.next }
@@ -177,7 +186,7 @@ func (w *Writer) Header() http.Header { return w.next.Header() }
 func (w *Writer) WriteHeader(status int) {
 	// RFC 9110 section 15.2: 1xx is not final, except for 101, after which the
 	// protocol is another. Invalid and repeated statuses are left for next to
-	// report.
+	// report, unless it would take one for the first.
 	final := (status == http.StatusSwitchingProtocols || status >= 200) && status <= 999 && !w.Hijacked()
 	if w.hook != nil {
 		w.mu.Lock()
@@ -187,6 +196,7 @@ func (w *Writer) WriteHeader(status int) {
 		case final && !w.began:
 			w.began = true
 			w.hook.WriteHeader(status)
+		case w.began && !w.passed && !w.Hijacked(): // next does not have the first one yet
 		default:
 			w.next.WriteHeader(status)
 		}

@@ -24,7 +24,7 @@ type noting struct {
 
 func (n *noting) WriteHeader(status int) {
 	n.log = append(n.log, http.StatusText(status))
-	n.Next().WriteHeader(status)
+	n.PassHead(status)
 }
 
 func (n *noting) Write(p []byte) (int, error) {
