@@ -145,6 +145,13 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if err == nil && h.isClosed() {
 		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
 	}
+	t := takeover.Of(w)
+	if h.serve != nil {
+		t = nil
+	}
+	if err == nil && t == nil && !tunnel && !hijackable(w) {
+		err = &refusal{http.StatusInternalServerError, "the http.ResponseWriter has no Hijack"}
+	}
 	extensions := ""
 	if err == nil && h.compress {
 		var p wsdeflate.Params
@@ -177,9 +184,8 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if b := takeover.BudgetOf(w); b != nil && tunnel && h.limits.Message > 0 {
 		c.shares, c.rare = true, &rare{beside: beside{budget: b}}
 	}
-	t := takeover.Of(w)
 	switch {
-	case t != nil && h.serve == nil:
+	case t != nil:
 		w.WriteHeader(status)
 		err = t.TakeOver(func(l takeover.Link) takeover.Session {
 			c.link = l

@@ -37,6 +37,19 @@ func newNetLink(nc net.Conn, c *Conn) *netLink {
 	return l
 }
 
+// hijackable reports whether w can be hijacked, as far as that is known before the 101. A
+// writer around another has a Hijack for the other's, which need not exist.
+func hijackable(w http.ResponseWriter) bool {
+	for {
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			_, ok = w.(http.Hijacker)
+			return ok
+		}
+		w = u.Unwrap()
+	}
+}
+
 // hijack takes the connection of w over.
 func hijack(w http.ResponseWriter, c *Conn) error {
 	w.WriteHeader(http.StatusSwitchingProtocols)

@@ -1,12 +1,15 @@
 package websocket
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/websocket"
 )
 
@@ -130,6 +133,33 @@ type keeper struct {
 
 func (k *keeper) WriteHeader(status int) { k.status = status }
 func (k *keeper) WriteHeaderNow()        { k.w.WriteHeader(k.status) }
+
+// TestNoHijack: below an http.ResponseWriter that cannot be hijacked a handshake is refused.
+func TestNoHijack(t *testing.T) {
+	eachHTTP1(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		for name, o := range map[string]*websocket.Options{
+			"OnMessage": {OnMessage: echo}, "Serve": {Serve: serveEcho},
+		} {
+			h := handler(t, o)
+			for around, h := range map[string]http.Handler{"nothing": h, "Recover": middleware.Recover(nil)(h)} {
+				ts := start(t, fresh(http.TimeoutHandler(h, time.Hour, "")))
+				c := ts.Dial()
+				for range 2 { // what follows the refusal is a request
+					c.Send(upgrade())
+					res, err := http.ReadResponse(c.R, nil)
+					if err != nil {
+						t.Fatalf("%s in %s: %v", name, around, err)
+					}
+					b, err := io.ReadAll(res.Body)
+					if res.StatusCode != 500 || res.Header.Get("Upgrade") != "" || err != nil {
+						t.Errorf("%s in %s: %d %v %q %v", name, around, res.StatusCode, res.Header, b, err)
+					}
+				}
+				c.Close()
+			}
+		}
+	})
+}
 
 // TestKeepAlivesOff: the end of keep-alives does not concern upgrades.
 func TestKeepAlivesOff(t *testing.T) {
