@@ -68,6 +68,7 @@ func (a *compressing) decide(wanted bool) {
 
 // settle decides by what was written, of which p is the last.
 func (a *compressing) settle(p []byte) error {
+	a.Recall()
 	h := a.fields()
 	_, typed := h["Content-Type"]
 	if !typed && len(a.held)+len(p) > 0 {
@@ -151,6 +152,7 @@ func (a *compressing) End(returned bool) {
 	case a.status == 0:
 	case !a.decided:
 		// The body is complete, and small.
+		a.Recall()
 		a.decide(false)
 		if len(a.held) > 0 {
 			a.Next().Write(a.held)

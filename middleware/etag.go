@@ -119,6 +119,7 @@ func (a *tagging) pass() error {
 		return nil
 	}
 	a.passed = true
+	a.Recall()
 	a.PassHead(a.status)
 	held := a.held
 	a.held = nil
@@ -159,6 +160,7 @@ func (a *tagging) End(returned bool) {
 	if !returned || a.passed || a.Hijacked() || a.status == 0 {
 		return
 	}
+	a.Recall()
 	h := plainHeader(a.Header())
 	announced := h.Get("Content-Length")
 	if len(a.held) == 0 && a.r.Method == http.MethodHead || announced != "" && announced != strconv.Itoa(len(a.held)) {

@@ -251,6 +251,49 @@ func TestPassingFirstStatus(t *testing.T) {
 	}
 }
 
+// What a handler changes of the header after it has begun the response is for trailers only, also
+// while the head is held back.
+func TestPassingLateFields(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	for path, f := range map[string]func(w http.ResponseWriter){
+		"/small":  func(w http.ResponseWriter) { io.WriteString(w, "ok") },
+		"/large":  func(w http.ResponseWriter) { io.WriteString(w, page) },
+		"/status": func(w http.ResponseWriter) { w.WriteHeader(200) },
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("Content-Type", "text/plain")
+			h.Set("Trailer", "X-Sum")
+			h.Set("X-Set", "1")
+			h.Set("X-Removed", "1")
+			f(w)
+			h.Set("X-Set", "2")
+			h.Del("X-Removed")
+			h.Set("X-Late", "2")
+			h.Set("Content-Encoding", "br")
+			h.Set("X-Sum", "3")
+			h.Set(http.TrailerPrefix+"X-Other", "4")
+			io.WriteString(w, page)
+		})
+	}
+	const want = "[1] [1] [] [] map[X-Other:[4] X-Sum:[3]]"
+	for name, mw := range everything(t) {
+		servers(t, mw(mux), func(t *testing.T, url string, c *http.Client) {
+			for _, path := range []string{"/small", "/large", "/status"} {
+				for _, accept := range []string{"identity", "gzip"} {
+					res, _, err := get(t, c, url+path, "Accept-Encoding", accept)
+					h, coding := res.Header, res.Header.Get("Content-Encoding")
+					got := fmt.Sprint(h["X-Set"], h["X-Removed"], h["X-Late"], h["X-Sum"], res.Trailer)
+					if got != want || coding != "" && coding != accept || err != nil {
+						t.Errorf("%s, %s, %s: got %s, Content-Encoding %q, %v", name, path, accept, got, coding, err)
+					}
+				}
+			}
+		})
+	}
+}
+
 // A writer without optional methods does not get those that callers rely on.
 func TestPassingNothing(t *testing.T) {
 	for name, mw := range everything(t) {

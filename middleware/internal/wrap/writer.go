@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +24,8 @@ var ErrDone = errors.New("middleware: response used after its handler returned")
 // if several goroutines write. After Hijack only End is called, and nothing
 // after End.
 type Hook interface {
-	// WriteHeader receives a final status, once, before any Write.
+	// WriteHeader receives a final status, once, before any Write. It may hold
+	// the head back.
 	WriteHeader(status int)
 	// Write receives the body, in pieces.
 	Write(p []byte) (int, error)
@@ -69,6 +72,11 @@ type Writer struct {
 	passed   bool // with a hook: PassHead was called; under mu
 	done     bool // with a hook: End was called; under mu
 
+	// With a hook that holds the head back, under mu: kept is the header that the
+	// head is made of; after Recall, later are the changes since, nil for a field
+	// that was removed.
+	kept, later http.Header
+
 	// Claimable enables Claim: the status is recorded before anything is passed
 	// on, and Written is not counted. Set before Init.
 	Claimable bool
@@ -111,10 +119,59 @@ func (w *Writer) End(returned bool) {
 func (w *Writer) Claim() bool { return w.state.CompareAndSwap(0, claimed<<statusShift) }
 
 // PassHead begins the response. Only the hook calls it, instead of
-// Next().WriteHeader, and once: it may have held the head back.
+// Next().WriteHeader, and once: it may have held the head back. If so, it calls
+// Recall before.
 func (w *Writer) PassHead(status int) {
 	w.passed = true
 	w.next.WriteHeader(status)
+	if w.later == nil {
+		return
+	}
+	h := w.next.Header()
+	for name, values := range w.later {
+		if values == nil {
+			delete(h, name)
+		} else {
+			h[name] = values
+		}
+	}
+	w.later = nil
+}
+
+// Recall makes the header again what it was when the handler began the
+// response, until PassHead: later changes are for trailers only. It precedes
+// what the hook itself reads and changes. It has no effect if the head is not
+// held back, and when it is repeated.
+func (w *Writer) Recall() {
+	h, kept := w.next.Header(), w.kept
+	w.kept = nil
+	if kept == nil || maps.EqualFunc(h, kept, slices.Equal) {
+		return
+	}
+	w.later = make(http.Header)
+	for name, values := range h {
+		switch before, ok := kept[name]; {
+		case !ok:
+			w.later[name] = values
+			delete(h, name)
+		case !slices.Equal(values, before):
+			w.later[name] = values
+			h[name] = before
+		}
+	}
+	for name, before := range kept {
+		if _, ok := h[name]; !ok {
+			w.later[name] = nil
+			h[name] = before
+		}
+	}
+}
+
+// keep precedes the handler's next step. mu is held, and there is a hook.
+func (w *Writer) keep() {
+	if w.began && !w.passed && w.kept == nil && !w.Hijacked() {
+		w.kept = w.next.Header().Clone()
+	}
 }
 
 // Next returns the wrapped writer.
@@ -196,6 +253,7 @@ func (w *Writer) WriteHeader(status int) {
 		case final && !w.began:
 			w.began = true
 			w.hook.WriteHeader(status)
+			w.keep()
 		case w.began && !w.passed && !w.Hijacked(): // next does not have the first one yet
 		default:
 			w.next.WriteHeader(status)
@@ -270,6 +328,7 @@ func (w *Writer) writeHooked(p []byte) (n int, err error) {
 	case err != nil:
 		return 0, err
 	case hooked:
+		defer w.keep()
 		return w.hook.Write(p)
 	}
 	return w.next.Write(p)
