@@ -75,6 +75,20 @@ func (e endpoint) port() string {
 	return port
 }
 
+// overlaps reports whether both are TCP addresses of which the system opens only one: the same address, perhaps by
+// different names, or one that includes the other.
+func (e endpoint) overlaps(o endpoint) bool {
+	if e.port() == "" || e.port() != o.port() {
+		return false
+	}
+	if e.all() || o.all() {
+		return true
+	}
+	a, err := net.ResolveTCPAddr(e.network, e.address)
+	b, otherErr := net.ResolveTCPAddr(o.network, o.address)
+	return err == nil && otherErr == nil && a.IP.Equal(b.IP)
+}
+
 // errListen describes the form of an endpoint.
 var errListen = errors.New("want host:port, :port, a port, unix:/path or fd:NAME")
 
@@ -234,21 +248,30 @@ func listen(open openFunc, e endpoint) (l listener, err error) {
 	return l, nil
 }
 
+// inUseError is the line of explainTCP for an address that is in use.
+type inUseError string
+
+func (e inUseError) Error() string { return string(e) }
+
 // explainTCP turns a system error into a line that suggests a remedy.
 func explainTCP(e endpoint, err error) error {
 	if e.upgrade {
 		plain := e
 		plain.upgrade = false
-		return errors.New(strings.ReplaceAll(explainTCP(plain, err).Error(), "--listen", "--http-redirect"))
+		text := strings.ReplaceAll(explainTCP(plain, err).Error(), "--listen", "--http-redirect")
+		if isAddrInUse(err) {
+			return inUseError(text)
+		}
+		return errors.New(text)
 	}
 	host, port, _ := net.SplitHostPort(e.address)
 	n, _ := strconv.Atoi(port)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
 	case isAddrInUse(err):
-		return fmt.Errorf("%s is already in use; stop the program that holds it or choose another port, such as "+
-			"--listen %s",
-			e, net.JoinHostPort(host, strconv.Itoa(otherPort(n))))
+		return inUseError(fmt.Sprintf("%s is already in use; stop the program that holds it or choose another port, "+
+			"such as --listen %s",
+			e, net.JoinHostPort(host, strconv.Itoa(otherPort(n)))))
 	case errors.Is(err, fs.ErrPermission) && n < 1024:
 		return fmt.Errorf("no permission to listen on %s; ports below 1024 need privileges, others do not: try "+
 			"--listen %s",

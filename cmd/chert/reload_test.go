@@ -264,6 +264,7 @@ func TestReloadListen(t *testing.T) {
 	p.waitFor(exitOK)
 }
 
+// What cannot be opened at a reload is explained by its cause. A restart is advised only where it helps.
 func TestOverlappingListen(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -271,11 +272,51 @@ func TestOverlappingListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	s := &service{srv: &chert.Server{}, bindings: []*binding{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: l.Addr().String()}}}}
-	_, _, err = s.bind([]endpoint{{network: "tcp", address: ":" + port}}, nil)
-	want := "cannot listen on :" + port + " while 127.0.0.1:" + port + " is open; restart chert for that"
-	if err == nil || err.Error() != want {
+	own := l.Addr().String()
+	_, port, _ := net.SplitHostPort(own)
+	const restart = "; restart chert for that"
+	while := " while " + own + " is open" + restart
+	tests := []struct {
+		e    endpoint
+		want string // its beginning, and all of it if it advises a restart
+	}{
+		{endpoint{address: ":" + port}, "cannot listen on :" + port + while},
+		{endpoint{address: ":" + port, upgrade: true}, "cannot listen on :" + port + while},
+		{endpoint{address: "localhost:" + port}, "cannot listen on localhost:" + port + while},
+		{endpoint{address: own, tls: true}, "whether " + own + " speaks TLS cannot change while it is open" + restart},
+		{endpoint{address: own, upgrade: true}, "whether " + own + " redirects to TLS cannot change while it is open" + restart},
+		{endpoint{address: "192.0.2.1:" + port}, "cannot listen on 192.0.2.1:" + port + ", which is no address of this machine"},
+	}
+	if other, err := net.Listen("tcp", "127.0.0.2:"+port); err == nil { // not everywhere it is an address
+		defer other.Close()
+		tests = append(tests, struct {
+			e    endpoint
+			want string
+		}{endpoint{address: "127.0.0.2:" + port}, "127.0.0.2:" + port + " is already in use; stop the program that holds it"})
+	}
+	s := &service{srv: &chert.Server{}, bindings: []*binding{{listener: listener{Listener: l}, at: endpoint{network: "tcp", address: own}}}}
+	for _, tt := range tests {
+		tt.e.network = "tcp"
+		_, _, err := s.bind([]endpoint{tt.e}, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), restart) && err.Error() != tt.want {
+			t.Errorf("%+v: %v, want %s", tt.e, err, tt.want)
+		}
+	}
+}
+
+// The socket of a process is at its path still when the file wants it with TLS.
+func TestReloadSocketTLS(t *testing.T) {
+	t.Parallel()
+	s := &service{srv: &chert.Server{}}
+	e := endpoint{network: "unix", address: filepath.Join(shortDir(t), "s")}
+	var err error
+	if s.bindings, _, err = s.bind([]endpoint{e}, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer s.unbind(s.bindings)
+	e.tls = true
+	want := "whether " + e.String() + " speaks TLS cannot change while it is open; restart chert for that"
+	if _, _, err := s.bind([]endpoint{e}, nil); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

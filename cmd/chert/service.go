@@ -124,14 +124,20 @@ func (s *service) open(e endpoint, h accept.Packets) (*binding, error) {
 	}
 }
 
-// explainBind adds to the error of listen what is open already.
+// explainBind adds to the error of listen what is open already. Only what chert itself holds does a restart change.
 func (s *service) explainBind(e endpoint, err error) error {
+	_, held := errors.AsType[inUseError](err)
 	for _, b := range s.bindings {
+		same := b.at.same(e) && (e.network != "tcp" || e.port() != "")
 		switch {
-		case b.at.port() != "" && b.at.port() == e.port():
-			return fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, b.at)
-		case b.file != nil && b.at.same(e) && !b.file.isAt(e.address):
+		case same && b.file != nil && !b.file.isAt(e.address):
 			return fmt.Errorf("the socket that chert made is no longer at its path: %w", err)
+		case same && b.at.tls != e.tls:
+			return fmt.Errorf("whether %s speaks TLS cannot change while it is open; restart chert for that", e)
+		case same && b.at.upgrade != e.upgrade:
+			return fmt.Errorf("whether %s redirects to TLS cannot change while it is open; restart chert for that", e)
+		case held && b.at.overlaps(e):
+			return fmt.Errorf("cannot listen on %s while %s is open; restart chert for that", e, b.at)
 		}
 	}
 	return err
