@@ -3,6 +3,7 @@ package adapt
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,62 @@ func TestNginx(t *testing.T) {
 			t.Errorf("%s:\n%s\nsaid %s\nwant\n%s\nand %s", tt.in, out, said, tt.out, tt.note)
 		}
 	}
+}
+
+// A server that only redirects to TLS, or is the plain one of a host, does not stand in for the encrypted one.
+func TestNginxToTLS(t *testing.T) {
+	t.Parallel()
+	const (
+		secure   = "server { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\n"
+		site     = "\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\""
+		redirect = "listen = [\":443\"]\nhttp_redirect = \":80\"" + site
+		both     = "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false" + site
+		other    = "\n\n[[redirect]]\nhosts = [\"a.example\"]\nto = \"https://b.example{uri}\"\nstatus = 301"
+	)
+	for _, tt := range []struct{ plain, out, note string }{
+		{"server_name a.example; return 301 https://$host$request_uri;", redirect, ""},
+		{"server_name a.example; return 301 https://$http_host$request_uri;", redirect, ""},
+		{"server_name a.example; return 301 https://$host:443$request_uri;", redirect, ""},
+		{"server_name a.example; return 301 https://a.example$request_uri;", redirect, ""},
+		{"return 301 https://a.example:443$request_uri; server_name a.example;", redirect, ""},
+		{"server_name www.a.example a.example; return 301 https://a.example$request_uri;", redirect,
+			"all is redirected to a.example here; http_redirect leaves the host as it is"},
+		{"server_name .a.example; return 301 https://a.example$request_uri;", redirect, "all is redirected to a.example here"},
+		{"server_name a.example; return 301 https://b.example$request_uri;", both, "host a.example has a server with TLS"},
+		{"server_name a.example; return 301 https://a.example/b$request_uri;", both, "host a.example has a server with TLS"},
+		{"server_name a.example; root /v;", both, "host a.example has a server with TLS"},
+		{"server_name a.example b.example; root /v;", both + "\n\n[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"",
+			"host a.example has a server with TLS"},
+	} {
+		plain := "server { listen 80; " + tt.plain + " }\n"
+		for _, in := range []string{secure + plain, plain + secure} {
+			out, notes, err := Nginx(in)
+			said := ""
+			for _, n := range notes {
+				said += n.Text
+			}
+			if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || !alike(out, tt.out) {
+				t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", in, out, said, err, tt.out, tt.note)
+			}
+		}
+	}
+	// Without an encrypted server it is a redirect like another.
+	for _, in := range []string{"b.example", "a.example"} {
+		out, notes, err := Nginx("server { listen 80; server_name a.example; return 301 https://" + in + "$request_uri; }")
+		if want := "listen = [\":80\"]" + strings.Replace(other, "b.example", in, 1); err != nil || notes != nil || strings.TrimSpace(out) != want {
+			t.Errorf("%s:\n%s\nsaid %v, %v\nwant\n%s", in, out, notes, err, want)
+		}
+	}
+}
+
+// alike reports whether two translations have the same sites, in any order.
+func alike(a, b string) bool {
+	sites := func(s string) []string {
+		all := strings.Split(strings.TrimSpace(s), "\n\n")
+		slices.Sort(all)
+		return all
+	}
+	return slices.Equal(sites(a), sites(b))
 }
 
 func itoa(n int) string {

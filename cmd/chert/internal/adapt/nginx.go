@@ -20,6 +20,8 @@ type nginx struct {
 type server struct {
 	d             *directive
 	plain, secure []string
+	redirects     bool     // to the same hosts with https, and nothing else
+	hosts         []string // nil if redirects
 }
 
 // unneeded are directives whose effect chert has by itself, or that tune nginx alone.
@@ -74,7 +76,11 @@ func (n *nginx) all() {
 	var plain, secure []string
 	for _, s := range n.servers {
 		secure = append(secure, s.secure...)
-		if !s.redirectsToTLS() {
+	}
+	for i := range n.servers {
+		s := &n.servers[i]
+		if s.redirects = len(secure) > 0 && n.redirectsToTLS(s); !s.redirects {
+			s.hosts = n.hosts(s)
 			plain = append(plain, s.plain...)
 		}
 	}
@@ -88,7 +94,7 @@ func (n *nginx) all() {
 		n.head = append(n.head, "") // the addresses are tables then, after all other keys
 	}
 	for i := range n.servers {
-		n.server(&n.servers[i], len(secure) > 0)
+		n.server(&n.servers[i])
 	}
 	if len(secure) > 0 && len(plain) > 0 {
 		n.head = n.head[1:]
@@ -147,19 +153,43 @@ func (n *nginx) addresses(s *server) {
 	}
 }
 
-// redirectsToTLS reports whether a server does nothing but redirect to the same host with https.
-func (s *server) redirectsToTLS() bool {
+// redirectsToTLS reports whether a server does nothing but redirect to the same host with https, or to one host of its
+// own.
+func (n *nginx) redirectsToTLS(s *server) bool {
 	if len(s.secure) > 0 {
 		return false
 	}
+	var names []string
+	var to *directive
 	for i := range s.d.block {
 		d := &s.d.block[i]
-		if d.name() == "return" {
-			to := d.arg(1)
-			return to == "https://$host$request_uri" || to == "https://$server_name$request_uri"
+		switch {
+		case d.name() == "server_name":
+			names = append(names, d.words[1:]...)
+		case d.name() == "return" && to == nil:
+			to = d
 		}
 	}
-	return false
+	if to == nil {
+		return false
+	}
+	host, ok := strings.CutPrefix(to.arg(1), "https://")
+	host, all := strings.CutSuffix(host, "$request_uri")
+	host = strings.TrimSuffix(host, ":443")
+	switch {
+	case !ok || !all:
+		return false
+	case host == "$host" || host == "$http_host" || host == "$server_name":
+		return true
+	case !slices.ContainsFunc(names, func(name string) bool {
+		return strings.EqualFold(strings.TrimPrefix(name, "."), host)
+	}):
+		return false
+	}
+	if len(names) > 1 || names[0] != host {
+		n.note(to.line, "all is redirected to %s here; http_redirect leaves the host as it is", host)
+	}
+	return true
 }
 
 // hosts reads server_name, and default_server of listen.
@@ -191,25 +221,32 @@ func (n *nginx) hosts(s *server) (hosts []string) {
 	return hosts
 }
 
-func (n *nginx) server(s *server, encrypted bool) {
-	if encrypted && s.redirectsToTLS() {
+func (n *nginx) server(s *server) {
+	if s.redirects {
 		if n.redirect != "" && !slices.Contains(s.plain, n.redirect) {
 			n.note(s.d.line, "redirects to https from several addresses; http_redirect is one")
 		}
 		n.redirect = s.plain[0]
 		return
 	}
-	out := &site{line: s.d.line, name: "site", hosts: n.hosts(s), headers: make(map[string]string)}
+	out := &site{line: s.d.line, name: "site", hosts: s.hosts, headers: make(map[string]string)}
 	n.sites = append(n.sites, out)
-	n.claim(out)
+	n.claim(out, len(s.secure) > 0)
 	t := &inServer{nginx: n, site: out, root: "html"}
 	all := slices.Concat(n.outer, s.d.block)
 	t.read(all)
 }
 
-// claim removes hosts that an earlier server has: the first wins.
-func (n *nginx) claim(s *site) {
+// claim removes hosts that another server has: one that is encrypted, unless s is, or an earlier one.
+func (n *nginx) claim(s *site, encrypted bool) {
 	s.hosts = slices.DeleteFunc(s.hosts, func(h string) bool {
+		if !encrypted && slices.ContainsFunc(n.servers, func(o server) bool {
+			return len(o.secure) > 0 && slices.Contains(o.hosts, h)
+		}) {
+			n.note(s.line, "host %s has a server with TLS, which is for requests without TLS too: this one is left "+
+				"out", h)
+			return true
+		}
 		for _, other := range n.sites {
 			if other != s && slices.Contains(other.hosts, h) {
 				n.note(s.line, "host %s has a server already", h)
