@@ -10,7 +10,7 @@ import (
 )
 
 // Links lead into the folders of follow, on both paths, and nowhere else; a file that must not be
-// served may not be in one of them.
+// served may not be in one of them. The folders are relative to the file, by whichever path it is named.
 func TestFollowSites(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"www/f": "f", "shared/f": "of shared", "shared2/f": "secret", "other/f": "secret", "shared/.dot": "secret"})
@@ -25,17 +25,21 @@ func TestFollowSites(t *testing.T) {
 	file := filepath.Join(dir, "chert.toml")
 	text := "[[site]]\nhosts = '*'\nroot = 'www'\nfollow = 'shared'\n"
 	write(t, file, text)
-	p := start(t, "--config", file, "--listen", "127.0.0.1:0")
-	c := newClient(t, "")
-	for path, want := range map[string]string{
-		"f": "f", "in/f": "of shared", "relative": "of shared", "longer": "", "out": "", "dot": "", "self": "", "passwd": "", "in/.dot": "",
-		"in/../../other/f": "", "in/%2e%2e/other/f": "",
-	} {
-		for range 3 {
-			r := send(t, c, p.urls[0], path, "a.example", nil)
-			served := r.status == 200 && r.body == want
-			if served != (want != "") || strings.Contains(r.body, "secret") {
-				t.Errorf("%s: %d %q", path, r.status, r.body)
+	for _, name := range []string{file, "chert.toml"} {
+		p := &proc{t: t, cmd: command(t, "serve", "--config", name, "--listen", "127.0.0.1:0")}
+		p.cmd.Dir = dir
+		p.begin()
+		c := newClient(t, "")
+		for path, want := range map[string]string{
+			"f": "f", "in/f": "of shared", "relative": "of shared", "longer": "", "out": "", "dot": "", "self": "", "passwd": "", "in/.dot": "",
+			"in/../../other/f": "", "in/%2e%2e/other/f": "",
+		} {
+			for range 3 {
+				r := send(t, c, p.urls[0], path, "a.example", nil)
+				served := r.status == 200 && r.body == want
+				if served != (want != "") || strings.Contains(r.body, "secret") {
+					t.Errorf("%s of %s: %d %q", path, name, r.status, r.body)
+				}
 			}
 		}
 	}

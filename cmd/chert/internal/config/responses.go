@@ -207,10 +207,12 @@ func (l *loader) fileOptions(t *table, o *options) {
 	if all, ok := t.list("follow"); ok {
 		o.Follow = nil
 		for _, it := range all {
-			dir := l.path(it.text)
-			err := filename.CheckFollow(dir)
+			dir, err := filepath.Abs(l.path(it.text))
 			if err == nil {
-				err = l.checks.Folder(dir)
+				err = filename.CheckFollow(dir)
+			}
+			if err == nil {
+				err = l.checks.Folder(l.path(it.text))
 			}
 			if err != nil {
 				l.errorf(it.at, "follow: %v", err)
