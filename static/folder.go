@@ -203,7 +203,8 @@ func (h *Handler) list(k key) (*entry, error) {
 		page.Path = "/"
 	}
 	for _, e := range found {
-		if (h.Dotfiles || !strings.HasPrefix(e.Name, ".")) && !h.hidden(join(k.name, e.Name)) {
+		name := join(k.name, e.Name)
+		if (h.Dotfiles || !strings.HasPrefix(e.Name, ".")) && !h.hidden(name) && !h.guardedEntry(name, e.Dir) {
 			page.Entries = append(page.Entries, e)
 		}
 	}

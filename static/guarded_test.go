@@ -1,6 +1,7 @@
 package static
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -67,6 +68,41 @@ func TestGuardedForms(t *testing.T) {
 			if r, _ := s.ask("GET", target); r.body != want {
 				t.Errorf("%+v: %s: %v", o, target, r)
 			}
+		}
+	}
+}
+
+// Listings leave out files that are guarded, and folders whose page is, but not what only has guarded files in it.
+func TestGuardedListing(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"f": "", "guarded.txt": "", "guarded.txt.gz": "", "guarded/f": "", "page/f": "", "named/f": "", "sub/f": "", "sub/guarded.txt": "",
+		"sub/guarded/f": "", "sub/page/f": "",
+	}
+	guarded := func(name string) bool {
+		switch name {
+		case "guarded.txt", "sub/guarded.txt", "guarded", "page/", "named", "sub/guarded":
+			return true
+		}
+		return strings.HasPrefix(name, "guarded/") || strings.HasPrefix(name, "sub/guarded/")
+	}
+	s := newSite(t, files, &Options{Listing: true, Guarded: guarded})
+	for target, want := range map[string]string{"/": "named sub f", "/sub/": "page f"} {
+		r, _ := s.ask("GET", target)
+		if strings.Contains(r.body, "guarded") || !strings.Contains(r.body, `href="./f"`) {
+			t.Errorf("%s: %v", target, r)
+		}
+		r, _ = s.ask("GET", target+"?format=json")
+		var list struct{ Entries []struct{ Name string } }
+		if err := json.Unmarshal([]byte(r.body), &list); err != nil {
+			t.Errorf("%s: %v: %v", target, err, r)
+		}
+		var names []string
+		for _, e := range list.Entries {
+			names = append(names, e.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: %s, want %s", target, got, want)
 		}
 	}
 }

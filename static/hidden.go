@@ -30,6 +30,14 @@ func (c *config) hidden(name string) bool {
 // guarded reports whether Options.Guarded has name.
 func (c *config) guarded(name string) bool { return c.Guarded != nil && c.Guarded(name) }
 
+// guardedEntry reports whether what an entry of a listing links to is guarded: a file, or the page of a folder.
+func (c *config) guardedEntry(name string, folder bool) bool {
+	if folder && c.Guarded != nil {
+		name += "/"
+	}
+	return c.guarded(name)
+}
+
 // guardedForm reports whether name is a compressed form of a file that is guarded, or an
 // index of a folder whose page is. There must be Options.Guarded.
 func (c *config) guardedForm(name string) bool {

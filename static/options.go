@@ -64,9 +64,10 @@ type Options struct {
 	// is its index or listing, has a slash at its end. They are sent for no path but their
 	// own, which that handler has: Try does not lead to them, they are neither an index nor
 	// a compressed form of another file, and FILE.br, FILE.zst and FILE.gz beside one, and
-	// an index of a folder whose page is guarded, are treated as missing. SPA and NotFound
-	// may name one. Guarded must be safe for concurrent use and not keep the name; it is
-	// called on the fast path. Nil means that there are none.
+	// an index of a folder whose page is guarded, are treated as missing. Listings leave out
+	// the files, and the folders whose page is guarded. SPA and NotFound may name one.
+	// Guarded must be safe for concurrent use and not keep the name; it is called on the
+	// fast path. Nil means that there are none.
 	Guarded func(name string) bool
 	// CleanURLs sends /about.html for /about, and redirects /about.html and /about/ to it,
 	// and /docs/index.html to /docs/, with 301 and the query. It is Try with "{path}",
