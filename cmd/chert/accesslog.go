@@ -98,7 +98,8 @@ type lineHandler struct {
 func (h lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
 func (h lineHandler) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message + h.attrs
+	// Messages of the library begin with the name already: its other users' logs do not.
+	line := strings.TrimPrefix(r.Message, "chert: ") + h.attrs
 	if strings.HasPrefix(line, "proxy: ") { // package proxy's messages have it all
 		return h.to.Output(2, line)
 	}
