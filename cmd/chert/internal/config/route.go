@@ -121,7 +121,11 @@ var everything = func() *pattern.Pattern {
 func (all placed) check(patterns []*pattern.Pattern, folder bool) error {
 	for _, p := range patterns {
 		for _, e := range all {
-			if why := e.Conflict(p); why != "" {
+			why := e.Conflict(p)
+			if rest, ok := strings.CutPrefix(why, "the first "); ok { // e is
+				return fmt.Errorf("cannot be beside the one in line %d, which %s", e.line, rest)
+			}
+			if why != "" {
 				return fmt.Errorf("cannot be beside the one in line %d: %s", e.line, why)
 			}
 		}
@@ -168,8 +172,8 @@ func (l *loader) route(t *table, cfg *Config, site Site, base options, each shar
 			r.Root = l.root(root, rootAt, o)
 		}
 		if wildcards != nil && !wildcards.Rest {
-			l.errorf(t.spot.child("path").value, "the path of a route with root ends in a wildcard for the name in "+
-				`the folder, as in "/img/{path...}"`)
+			l.errorf(t.spot.child("path").value, "the path of a route with root ends in a wildcard like {name...} "+
+				`for the name in the folder, as in "/img/{path...}"`)
 		}
 	case "proxy":
 		if r.Proxy = forward; forward != nil {
@@ -289,8 +293,11 @@ func (l *loader) action(t *table, fileKeys []string) string {
 			case key == "status" && has[0] == "respond":
 				l.errorf(t.spot.child(key).key, "status is for redirect; respond has the status itself")
 			default:
-				l.errorf(t.spot.child(key).key, "%s is for a route with %s, and this one has %s", key, group.action,
-					has[0])
+				action := group.action
+				if key == "rewrite" || key == "compression" {
+					action = "root or proxy"
+				}
+				l.errorf(t.spot.child(key).key, "%s is for a route with %s, and this one has %s", key, action, has[0])
 			}
 		}
 	}
