@@ -51,6 +51,29 @@ func TestExpect(t *testing.T) {
 			servertest.Eventually(t, "the connection to the server to end", func() bool { return !strings.HasSuffix(o.received(), "abc") })
 		})
 	})
+	t.Run("answered at once", func(t *testing.T) { // the response is not interrupted by a 100
+		alike(t, func(t *testing.T, e chert.Engine) {
+			begun := make(chan bool, 1)
+			o := start(t, func(c *conn) {
+				c.head()
+				c.put("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
+				c.wait(begun)
+				c.put("llo")
+			})
+			client := (&setup{}).start(t, e, o.addr()).Dial()
+			client.Send(head)
+			h := client.Head()
+			if strings.HasPrefix(h, "HTTP/1.1 100 ") {
+				h = client.Head()
+			}
+			if !strings.HasPrefix(h, "HTTP/1.1 200 ") {
+				t.Errorf("%q", h)
+			}
+			client.Want("he")
+			begun <- true
+			client.Want("llo")
+		})
+	})
 	t.Run("not known", func(t *testing.T) {
 		alike(t, func(t *testing.T, e chert.Engine) {
 			o := start(t, each(ok))

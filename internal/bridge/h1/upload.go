@@ -24,7 +24,7 @@ func (f *forwarded) pump() conn.Next {
 		}
 		if f.expects {
 			f.expects = false
-			if !f.x.Stopped() && f.link.Send(&conn.Write{A: goOn}) != nil {
+			if f.status == 0 && !f.x.Stopped() && f.link.Send(&conn.Write{A: goOn}) != nil {
 				f.gone()
 				return conn.Reset
 			}
