@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -299,6 +300,72 @@ func TestConversationHTTP2(t *testing.T) {
 	}
 	if n := h.plain.Load(); n > 0 && sys.HavePoller {
 		t.Errorf("%d requests went to a goroutine", n)
+	}
+}
+
+// TestGatheredUploadsHTTP2: what is gathered of bodies before their servers are asked for does not keep the windows
+// shut, neither other streams' nor its own.
+func TestGatheredUploadsHTTP2(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		n, size, buffer int
+	}{
+		{"many", 40, 64_000, 0}, // together larger than the connection's window of 1 MiB
+		{"one larger than its window", 1, 3 << 20, 4 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			engines.Each(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, func(c *conn) {
+					for {
+						_, body, ok := c.request()
+						if !ok {
+							return
+						}
+						c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: %d\r\n\r\n", len(body)))
+					}
+				})
+				s := &setup{o: proxy.Options{BufferRequest: c.buffer}}
+				url := "http://" + http2Server(t, e, s.handler(t, o.addr())).ListenAddr
+				client := h2c(t)
+				client.Timeout = servertest.Patience
+				res, err := client.Get(url) // the connection of all
+				if err != nil {
+					t.Fatal(err)
+				}
+				res.Body.Close()
+				var bodies []*io.PipeWriter
+				var wg sync.WaitGroup
+				for range c.n {
+					in, out := io.Pipe()
+					bodies = append(bodies, out)
+					r, err := http.NewRequest("POST", url, in)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.ContentLength = int64(c.size)
+					wg.Go(func() {
+						res, err := client.Do(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						res.Body.Close()
+						if got := res.Header.Get("X"); res.StatusCode != 200 || got != fmt.Sprint(c.size) {
+							t.Errorf("%s, the server has received %q of %d bytes", res.Status, got, c.size)
+						}
+					})
+				}
+				for _, b := range bodies { // none is whole before all have come so far
+					b.Write(make([]byte, c.size-1))
+				}
+				for _, b := range bodies {
+					b.Write([]byte{'x'})
+					b.Close()
+				}
+				wg.Wait()
+			})
+		})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type queue struct {
 	pieces   []*buf.Buf
 	size     int
-	passing  int  // taken from the pieces, not yet given back to the windows
+	passing  int  // taken from the pieces, not yet given back to the windows; less what of the pieces has been
 	unwanted bool // what comes of it is discarded
 }
 

@@ -16,7 +16,8 @@ import (
 
 // This file passes the body of a request that is forwarded on, as it comes from the client. What has come
 // waits in stream.body until the other server's socket accepts it, and only then the windows are given
-// back: so a stream keeps as much as its window is, whatever the server does.
+// back: so a stream keeps as much as its window is, whatever the server does, and before it has one as
+// much more as is gathered.
 
 // upload is such a body. All is the owner's, which drives the loop, but for by.
 type upload struct {
@@ -116,6 +117,9 @@ func (u *upload) begin() bool {
 	st, s := u.f.st, u.f.st.s
 	s.mu.Lock()
 	ready := st.body.size >= u.gather && (st.length < 0 || int64(u.gather) < st.length || st.remoteClosed)
+	if !ready {
+		st.refundGatheredLocked()
+	}
 	s.mu.Unlock()
 	if !ready {
 		u.limit(true)
@@ -153,6 +157,15 @@ func (u *upload) refund() {
 func (st *stream) refundPassedLocked() {
 	if n := st.body.passing; n > 0 {
 		st.body.passing = 0
+		st.s.refundLocked(st, uint32(n))
+	}
+}
+
+// refundGatheredLocked gives the windows back of what waits. It cannot be passed on before more has come, which those
+// of this stream, or what others gather, would not permit.
+func (st *stream) refundGatheredLocked() {
+	if n := st.body.size + st.body.passing; n > 0 {
+		st.body.passing -= n
 		st.s.refundLocked(st, uint32(n))
 	}
 }
