@@ -46,7 +46,7 @@ func (c *Conn) begin(x *Exchange) {
 	c.reused = c.up
 	c.idle, c.got, c.inBody, c.asks = false, false, false, false
 	c.x, c.terms, c.parsed = x, x.terms, http1.Progress{}
-	x.conn = c
+	x.conn, x.up.stopped = c, false
 }
 
 // send sends the request on an idle connection.

@@ -19,7 +19,7 @@ type upload struct {
 	chunked bool
 	asks    bool // it is sent after a 100, or continueWait
 	crlf    bool // of a chunk whose data was sent
-	stopped bool // the server gets no more of it
+	stopped bool // the server of the latest try gets no more of it
 }
 
 // continueWait is how long a body waits for a 100: servers that do not know Expect never send one (RFC
@@ -35,8 +35,9 @@ func (x *Exchange) Room() bool {
 	return x.up.stopped || c != nil && c.up && !c.asks && !c.out.Out().Blocked()
 }
 
-// Stopped reports whether the server gets no more of the body: Upload drops it.
-func (x *Exchange) Stopped() bool { return x.up.stopped }
+// Stopped reports whether no server gets more of the body: Upload drops it. What is kept may be sent to another one,
+// whole.
+func (x *Exchange) Stopped() bool { return x.up.stopped && x.out == nil }
 
 // Hold adds the first part of the body, before Run. It is sent with the head. whole: there is no more.
 func (x *Exchange) Hold(p []byte, whole bool) {
@@ -46,7 +47,7 @@ func (x *Exchange) Hold(p []byte, whole bool) {
 
 // Upload sends the next part of the body. The memory beyond p is free, up to its capacity.
 func (x *Exchange) Upload(p []byte) {
-	if x.up.stopped || len(p) == 0 {
+	if x.Stopped() || len(p) == 0 {
 		return
 	}
 	if !x.up.chunked {
@@ -80,7 +81,7 @@ func (x *Exchange) endChunk(b []byte) []byte {
 // UploadEnd ends the body. trailer is the section after its last chunk, with the empty line.
 func (x *Exchange) UploadEnd(trailer []byte) {
 	x.up.open = false
-	if x.up.stopped {
+	if x.Stopped() {
 		return
 	}
 	if x.up.chunked {
@@ -109,6 +110,9 @@ func (x *Exchange) keep(a, b []byte) {
 // send sends a and b on the connection of the latest try.
 func (x *Exchange) send(a, b []byte) {
 	x.keep(a, b)
+	if x.up.stopped { // it is for another try
+		return
+	}
 	c := x.conn
 	if err := c.out.Send(&conn.Write{A: a, B: b}); err != nil {
 		// The server reads no more. What it has said of that may still arrive.

@@ -1,0 +1,152 @@
+package outbound
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/loop"
+	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/retry"
+	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// This file tests a server that resets its connection while the loop is busy, which a Send finds out.
+
+// lasting is a client that stays, and the Route of its request, which goes to the servers in turn.
+type lasting struct {
+	leaving
+	servers  []*Server
+	attempts chan retry.Attempt
+}
+
+func newLasting(servers ...*Server) *lasting {
+	return &lasting{leaving{done: make(chan reason.Code, 2)}, servers, make(chan retry.Attempt, 2)}
+}
+
+func (c *lasting) Failed(a *retry.Attempt, _ int64, _ error) (next *Server, fresh bool) {
+	c.attempts <- *a
+	if c.servers = c.servers[1:]; len(c.servers) == 0 {
+		return nil, false
+	}
+	return c.servers[0], false
+}
+
+// plan is for a request to the first server.
+func (c *lasting) plan(terms *Terms, head string) *Plan {
+	p := NewPlan()
+	p.Route, p.Server, p.Terms, p.Again = c, c.servers[0], terms, true
+	p.Out = buf.Get(len(head))
+	p.Out.B = append(p.Out.B, head...)
+	return p
+}
+
+// running returns a loop that runs up to the end of the test.
+func running(t *testing.T) *loop.Loop {
+	l, err := loop.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- l.Run() }()
+	t.Cleanup(func() {
+		l.Do(l.Retire)
+		if err := servertest.Await(t, ran, "the end of the loop"); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// serving returns a server of one connection.
+func serving(t *testing.T, secure bool, serve func(nc net.Conn)) *Server {
+	listener := servertest.ListenTCP(t)
+	t.Cleanup(func() { listener.Close() })
+	remote, err := sys.NewRemote("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config *tls.Config
+	if secure {
+		cert, roots := servertest.Certificate(t)
+		config = &tls.Config{RootCAs: roots, ServerName: "example.com"}
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}})
+	}
+	go func() {
+		if nc, err := listener.Accept(); err == nil {
+			defer nc.Close()
+			serve(nc)
+		}
+	}()
+	return NewServer(remote, config, retry.NewIdleLimit(0))
+}
+
+// reset ends a connection by a reset.
+func reset(nc net.Conn) {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	nc.(*net.TCPConn).SetLinger(0)
+	nc.Close()
+}
+
+// TestUploadAfterReset: what comes of a body when its server can get no more of it is for the next one, and so is what
+// comes later.
+func TestUploadAfterReset(t *testing.T) {
+	t.Parallel()
+	const head = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+	first, lose, second, bodies := make(chan bool, 1), make(chan bool), make(chan bool, 1), make(chan string, 1)
+	c := newLasting(serving(t, false, func(nc net.Conn) {
+		io.ReadFull(nc, make([]byte, len(head)))
+		first <- true
+		<-lose
+		reset(nc)
+		lose <- true
+	}), serving(t, false, func(nc net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(nc))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		body := make([]byte, 4)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			t.Error(err)
+		}
+		second <- true
+		rest, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		bodies <- string(body) + string(rest)
+		io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	}))
+	l := running(t)
+	l.Do(func() {
+		p := c.plan(NewTerms(&Terms{}), head)
+		p.Open, p.Chunked, p.Keep = true, true, 1000
+		c.x.Begin(l, p, c)
+	})
+	servertest.Await(t, first, "the first request")
+	l.Do(func() {
+		lose <- true
+		<-lose
+		c.x.Upload([]byte("ab")) // fails
+		c.x.Upload([]byte("cd"))
+	})
+	servertest.Await(t, second, "the second request")
+	l.Do(func() {
+		c.x.Upload([]byte("ef"))
+		c.x.UploadEnd([]byte("\r\n"))
+	})
+	if body := servertest.Await(t, bodies, "the body"); body != "abcdef" {
+		t.Errorf("%q", body)
+	}
+	if why := servertest.Await(t, c.done, "the response"); why != reason.None {
+		t.Errorf("done: %v", why)
+	}
+}
