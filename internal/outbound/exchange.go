@@ -192,7 +192,11 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 			if err := c.send(); err != nil {
 				c.x, x.conn = nil, nil
 				c.out.Act(conn.Reset)
-				return &retry.Attempt{Reason: reason.Closed, Reused: true}, now - c.since
+				a = &retry.Attempt{Reason: reason.Closed, Reused: true}
+				if s.tls != nil { // some of its records may have been sent
+					a.Progress = retry.Sent
+				}
+				return a, now - c.since
 			}
 			return nil, 0
 		}

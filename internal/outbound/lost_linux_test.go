@@ -3,6 +3,7 @@ package outbound
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -148,5 +149,42 @@ func TestUploadAfterReset(t *testing.T) {
 	}
 	if why := servertest.Await(t, c.done, "the response"); why != reason.None {
 		t.Errorf("done: %v", why)
+	}
+}
+
+// TestSendFails: of a request on a connection that was kept, and that has been reset, nothing was sent, as far as is
+// known. TLS makes records of it, of which some may have been.
+func TestSendFails(t *testing.T) {
+	t.Parallel()
+	const get, put = "GET / HTTP/1.1\r\nHost: h\r\n\r\n", "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint(secure), func(t *testing.T) {
+			t.Parallel()
+			lose := make(chan bool)
+			s := serving(t, secure, func(nc net.Conn) {
+				io.ReadFull(nc, make([]byte, len(get)))
+				io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				<-lose
+				reset(nc)
+				lose <- true
+			})
+			terms := NewTerms(&Terms{Idle: 1, IdleTime: int64(servertest.Patience)})
+			l := running(t)
+			first, second := newLasting(s), newLasting(s)
+			l.Do(func() { first.x.Begin(l, first.plan(terms, get), first) })
+			servertest.Await(t, first.done, "the first response")
+			l.Do(func() {
+				lose <- true
+				<-lose
+				second.x.Begin(l, second.plan(terms, put), second)
+			})
+			want := retry.Attempt{Reason: reason.Closed, Reused: true}
+			if secure {
+				want.Progress = retry.Sent
+			}
+			if got := servertest.Await(t, second.attempts, "the second request"); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
 	}
 }
