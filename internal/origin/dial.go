@@ -134,6 +134,14 @@ func (c *Conn) Reused() bool { return c.requests > 1 }
 // on it. Both mean that no request may follow: bytes without a request are not a response.
 // What the system cannot tell passes for quiet.
 func (c *Conn) quiet() (quiet, ended bool) {
+	if isTLS(c.nc) { // which may have read further records with the last one of the response
+		c.nc.SetReadDeadline(past) // only they are looked at
+		n, err := c.nc.Read(make([]byte, 1))
+		c.nc.SetReadDeadline(time.Time{})
+		if n > 0 || !isTimeout(err) {
+			return false, n == 0
+		}
+	}
 	if c.raw == nil {
 		return true, false
 	}

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -140,5 +141,70 @@ func TestIdle(t *testing.T) {
 	p.Put(NewConn(a), 0, 3)
 	if p.Len() != 0 {
 		t.Error("one after Close")
+	}
+}
+
+// joined is a connection on which nothing is sent before flush.
+type joined struct {
+	net.Conn
+	held []byte
+	join bool
+}
+
+func (j *joined) Write(p []byte) (int, error) {
+	if !j.join {
+		return j.Conn.Write(p)
+	}
+	j.held = append(j.held, p...)
+	return len(p), nil
+}
+
+func (j *joined) flush() {
+	j.SetWriteDeadline(time.Time{}) // after CloseWrite of TLS it is over
+	j.Conn.Write(j.held)
+	j.held, j.join = nil, false
+}
+
+// TestIdleTLS: no request follows on a connection of which TLS has read more than the response.
+func TestIdleTLS(t *testing.T) {
+	cert, roots := servertest.Certificate(t)
+	for _, c := range []struct {
+		name  string
+		after func(s *tls.Conn) // what is sent with the response
+		used  bool
+		ends  int
+	}{
+		{"nothing", func(*tls.Conn) {}, true, 0},
+		{"another response", func(s *tls.Conn) { io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, false, 0},
+		{"close_notify", func(s *tls.Conn) { s.CloseWrite() }, false, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := servertest.TCPConns(t)
+			go func() {
+				j := &joined{Conn: b}
+				s := tls.Server(j, &tls.Config{Certificates: []tls.Certificate{cert}})
+				servertest.Wrap(t, s).Head()
+				j.join = true
+				io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				c.after(s)
+				j.flush()
+			}()
+			conn := NewConn(tls.Client(a, &tls.Config{RootCAs: roots, ServerName: "example.com"}))
+			var p Idle
+			q := &Request{Head: []byte("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Limits: http1.Limits{HeadBytes: 1000}}
+			x, f := conn.Do(t.Context(), q, func(c *Conn) { p.Put(c, 0, 1) })
+			if f != nil {
+				t.Fatal(f)
+			}
+			if body, err := io.ReadAll(x); string(body) != "ok" || err != nil {
+				t.Errorf("%q, %v", body, err)
+			}
+			ends := 0
+			got, _ := p.Get(0, func(int64) bool { return true }, func(int64) { ends++ })
+			if used := got != nil; used != c.used || ends != c.ends {
+				t.Errorf("used: %v, want %v; %d ends, want %d", used, c.used, ends, c.ends)
+			}
+		})
 	}
 }
