@@ -104,10 +104,11 @@ func (c *Conn) connected() (mine bool) {
 // Abort ends the connection, whoever has it. Only its loop may call it.
 func (o *Out) Abort() { o.kill() }
 
-// Unread reports whether the layer has a part of a record, of which the peer has sent no more yet.
+// Unread reports whether the peer may have sent more than Buffered returns: the socket has not been drained, or the
+// layer has a part of a record.
 func (o *Out) Unread() bool {
 	l := o.layer()
-	return l != nil && l.raw != nil
+	return l != nil && l.raw != nil || o.ready&poll.Readable != 0
 }
 
 // LayerError returns what the layer has found at the end of the peer's side, or nil: io.EOF for an

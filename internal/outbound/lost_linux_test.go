@@ -7,7 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/loop"
@@ -17,17 +20,34 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// This file tests a server that resets its connection while the loop is busy, which a Send finds out.
+// This file tests what servers do while the loop is busy.
 
 // lasting is a client that stays, and the Route of its request, which goes to the servers in turn.
 type lasting struct {
 	leaving
 	servers  []*Server
 	attempts chan retry.Attempt
+	body     []byte        // of the response
+	slow     time.Duration // how long each part of that takes
+	then     func()        // nil, or called at the end
 }
 
 func newLasting(servers ...*Server) *lasting {
-	return &lasting{leaving{done: make(chan reason.Code, 2)}, servers, make(chan retry.Attempt, 2)}
+	done, attempts := make(chan reason.Code, 2), make(chan retry.Attempt, 2)
+	return &lasting{leaving: leaving{done: done}, servers: servers, attempts: attempts}
+}
+
+func (c *lasting) Body(p []byte) error {
+	c.body = append(c.body, p...)
+	time.Sleep(c.slow)
+	return nil
+}
+
+func (c *lasting) Done(why reason.Code) {
+	if c.then != nil {
+		c.then()
+	}
+	c.done <- why
 }
 
 func (c *lasting) Failed(a *retry.Attempt, _ int64, _ error) (next *Server, fresh bool) {
@@ -64,11 +84,10 @@ func running(t *testing.T) *loop.Loop {
 	return l
 }
 
-// serving returns a server of one connection.
-func serving(t *testing.T, secure bool, serve func(nc net.Conn)) *Server {
-	listener := servertest.ListenTCP(t)
+// serving returns a server whose connections are served by serve.
+func serving(t *testing.T, listener net.Listener, secure bool, serve func(nc net.Conn)) *Server {
 	t.Cleanup(func() { listener.Close() })
-	remote, err := sys.NewRemote("tcp", listener.Addr().String())
+	remote, err := sys.NewRemote(listener.Addr().Network(), listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +98,15 @@ func serving(t *testing.T, secure bool, serve func(nc net.Conn)) *Server {
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{cert}})
 	}
 	go func() {
-		if nc, err := listener.Accept(); err == nil {
-			defer nc.Close()
-			serve(nc)
+		for {
+			nc, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer nc.Close()
+				serve(nc)
+			}()
 		}
 	}()
 	return NewServer(remote, config, retry.NewIdleLimit(0))
@@ -102,13 +127,13 @@ func TestUploadAfterReset(t *testing.T) {
 	t.Parallel()
 	const head = "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 	first, lose, second, bodies := make(chan bool, 1), make(chan bool), make(chan bool, 1), make(chan string, 1)
-	c := newLasting(serving(t, false, func(nc net.Conn) {
+	c := newLasting(serving(t, servertest.ListenTCP(t), false, func(nc net.Conn) {
 		io.ReadFull(nc, make([]byte, len(head)))
 		first <- true
 		<-lose
 		reset(nc)
 		lose <- true
-	}), serving(t, false, func(nc net.Conn) {
+	}), serving(t, servertest.ListenTCP(t), false, func(nc net.Conn) {
 		r, err := http.ReadRequest(bufio.NewReader(nc))
 		if err != nil {
 			t.Error(err)
@@ -161,7 +186,7 @@ func TestSendFails(t *testing.T) {
 		t.Run(fmt.Sprint(secure), func(t *testing.T) {
 			t.Parallel()
 			lose := make(chan bool)
-			s := serving(t, secure, func(nc net.Conn) {
+			s := serving(t, servertest.ListenTCP(t), secure, func(nc net.Conn) {
 				io.ReadFull(nc, make([]byte, len(get)))
 				io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 				<-lose
@@ -186,5 +211,54 @@ func TestSendFails(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// TestMoreUnread: a connection is not kept of which the rest may not have been read, when the last read was full and
+// the turn is over. What else the server has sent would be the response to the next request. A Unix socket has all of it
+// when it is read.
+func TestMoreUnread(t *testing.T) {
+	t.Parallel()
+	const first, second = "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n", "GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
+	const size = 128 << 10 // two reads
+
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, written := make(chan bool, 1), make(chan bool)
+	s := serving(t, listener, false, func(nc net.Conn) {
+		nc.(*net.UnixConn).SetWriteBuffer(2 * size)
+		for in := bufio.NewReader(nc); ; {
+			r, err := http.ReadRequest(in)
+			switch {
+			case err != nil:
+				return
+			case r.URL.Path == "/2":
+				io.WriteString(nc, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood")
+				return
+			}
+			asked <- true
+			<-written
+			head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %06d\r\n\r\n", size)
+			head = strings.Replace(head, fmt.Sprint(size), fmt.Sprint(size-len(head)), 1)
+			io.WriteString(nc, head+strings.Repeat("x", size-len(head))+"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
+			written <- true
+		}
+	})
+	terms := NewTerms(&Terms{Idle: 1, IdleTime: int64(servertest.Patience)})
+	l := running(t)
+	a, b := newLasting(s), newLasting(s)
+	a.slow = 5 * time.Millisecond // longer than a turn
+	a.then = func() { l.Do(func() { b.x.Begin(l, b.plan(terms, second), b) }) }
+	l.Do(func() { a.x.Begin(l, a.plan(terms, first), a) })
+	servertest.Await(t, asked, "the first request")
+	l.Do(func() {
+		written <- true
+		<-written
+	})
+	servertest.Await(t, a.done, "the first response")
+	if servertest.Await(t, b.done, "the second response"); string(b.body) != "good" {
+		t.Errorf("the second response is %q", b.body)
 	}
 }
