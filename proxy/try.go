@@ -127,6 +127,9 @@ func (f *forwarding) response1(x *origin.Exchange, sent forward.Sent) (*http.Res
 	if err != nil {
 		return nil, err
 	}
+	if h["Upgrade"] != nil { // RFC 9110 section 7.8
+		h.Set("Connection", "Upgrade")
+	}
 	h.Add("Via", "1."+string('0'+rune(r.Minor))+" "+f.h.o.Via)
 	res := &http.Response{
 		Status:     strconv.Itoa(r.Status) + " " + string(r.Reason.Bytes(x.Head)),

@@ -179,6 +179,22 @@ func TestCut10(t *testing.T) {
 	})
 }
 
+// TestUpgradeRequired: what a server says that it requires is passed on, and is an option of the connection (RFC 9110
+// section 7.8).
+func TestUpgradeRequired(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, each("HTTP/1.1 426 Upgrade Required\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\n"))
+		client := (&setup{}).start(t, e, o.addr()).Dial()
+		for range 2 { // and the connection is kept
+			client.Send(get)
+			res, _ := client.Response("GET")
+			if got := fmt.Sprint(res.StatusCode, res.Header["Upgrade"], res.Header["Connection"]); got != "426 [x] [Upgrade]" {
+				t.Errorf("got %s", got)
+			}
+		}
+	})
+}
+
 // TestPieces: each read is written at once, and heads of responses too.
 func TestPieces(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
