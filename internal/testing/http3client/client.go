@@ -17,10 +17,15 @@ type Transport struct{ *http3.Transport }
 // RoundTrip implements [http.RoundTripper].
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
-		res, err := t.Transport.RoundTrip(r)
-		var own *http3.Error
-		if !errors.As(err, &own) || own.Remote || own.ErrorCode != http3.ErrCodeNoError || r.Body != nil {
+		if res, err := t.Transport.RoundTrip(r); r.Body != nil || !Own(err) {
 			return res, err
 		}
 	}
+}
+
+// Own reports whether err says that the client itself has closed its connection. A body may
+// end so as well, if the close is late.
+func Own(err error) bool {
+	var e *http3.Error
+	return errors.As(err, &e) && !e.Remote && e.ErrorCode == http3.ErrCodeNoError
 }
