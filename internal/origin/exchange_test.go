@@ -175,7 +175,7 @@ func TestIdleTLS(t *testing.T) {
 		ends  int
 	}{
 		{"nothing", func(*tls.Conn) {}, true, 0},
-		{"another response", func(s *tls.Conn) { io.WriteString(s, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }, false, 0},
+		{"another response", func(s *tls.Conn) { io.WriteString(s, "HTTP/1.1 204 No Content\r\n\r\n") }, false, 0},
 		{"close_notify", func(s *tls.Conn) { s.CloseWrite() }, false, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -215,8 +215,8 @@ func TestSendFails(t *testing.T) {
 }
 
 // TestMoreUnread: a connection is not kept of which the rest may not have been read, when the last read was full and
-// the turn is over. What else the server has sent would be the response to the next request. A Unix socket has all of it
-// when it is read.
+// the turn is over. What else the server has sent would be the response to the next request. A Unix socket has all of
+// it when it is read.
 func TestMoreUnread(t *testing.T) {
 	t.Parallel()
 	const first, second = "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n", "GET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -242,7 +242,8 @@ func TestMoreUnread(t *testing.T) {
 			<-written
 			head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %06d\r\n\r\n", size)
 			head = strings.Replace(head, fmt.Sprint(size), fmt.Sprint(size-len(head)), 1)
-			io.WriteString(nc, head+strings.Repeat("x", size-len(head))+"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
+			more := "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"
+			io.WriteString(nc, head+strings.Repeat("x", size-len(head))+more)
 			written <- true
 		}
 	})

@@ -16,8 +16,7 @@ import (
 
 // This file passes the body of a request that is forwarded on, as it comes from the client. What has come
 // waits in stream.body until the other server's socket accepts it, and only then the windows are given
-// back: so a stream keeps as much as its window is, whatever the server does, and before it has one as
-// much more as is gathered.
+// back: so a stream keeps as much as its window is, whatever the server does, and what is gathered for it.
 
 // upload is such a body. All is the owner's, which drives the loop, but for by.
 type upload struct {
@@ -161,8 +160,8 @@ func (st *stream) refundPassedLocked() {
 	}
 }
 
-// refundGatheredLocked gives the windows back of what waits. It cannot be passed on before more has come, which those
-// of this stream, or what others gather, would not permit.
+// refundGatheredLocked gives the windows of what has come back, although it waits for more: for that there might never
+// be room, if the stream's own window is smaller than what is gathered, or other streams gather too.
 func (st *stream) refundGatheredLocked() {
 	if n := st.body.size + st.body.passing; n > 0 {
 		st.body.passing -= n
