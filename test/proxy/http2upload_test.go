@@ -369,6 +369,66 @@ func TestGatheredUploadsHTTP2(t *testing.T) {
 	}
 }
 
+// TestGatheredLimitHTTP2: what is gathered of all bodies of a connection has a limit. Beyond that their servers get what
+// has come, and the rest when it comes.
+func TestGatheredLimitHTTP2(t *testing.T) {
+	t.Parallel()
+	const n, size, first = 60, 64_000, 60_000 // 3.4 MiB, of which no body is whole
+	begun := make(chan bool, n)
+	o := start(t, func(c *conn) {
+		for {
+			r, err := http.ReadRequest(c.r)
+			if err != nil {
+				return
+			}
+			if r.Method == "POST" {
+				begun <- true
+			}
+			got, err := io.Copy(io.Discard, r.Body)
+			if err != nil {
+				return
+			}
+			c.put(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: %d\r\n\r\n", got))
+		}
+	})
+	s := &setup{}
+	url := "http://" + http2Server(t, chert.EngineLoops, s.handler(t, o.addr())).ListenAddr
+	client := h2c(t)
+	client.Timeout = servertest.Patience
+	client.Transport.(*http.Transport).MaxConnsPerHost = 1
+	var bodies []*io.PipeWriter
+	var wg sync.WaitGroup
+	for range n {
+		in, out := io.Pipe()
+		bodies = append(bodies, out)
+		r, err := http.NewRequest("POST", url, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = size
+		wg.Go(func() {
+			res, err := client.Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			res.Body.Close()
+			if got := res.Header.Get("X"); res.StatusCode != 200 || got != fmt.Sprint(size) {
+				t.Errorf("%s, the server has received %q of %d bytes", res.Status, got, size)
+			}
+		})
+	}
+	for _, b := range bodies {
+		b.Write(make([]byte, first))
+	}
+	servertest.Await(t, begun, "a request whose body is not whole")
+	for _, b := range bodies {
+		b.Write(make([]byte, size-first))
+		b.Close()
+	}
+	wg.Wait()
+}
+
 // TestSlowServerHTTP2: the client sends no more than the windows, which a server that does not read keeps shut.
 func TestSlowServerHTTP2(t *testing.T) {
 	const size = 48 << 20

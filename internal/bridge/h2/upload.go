@@ -16,7 +16,8 @@ import (
 
 // This file passes the body of a request that is forwarded on, as it comes from the client. What has come
 // waits in stream.body until the other server's socket accepts it, and only then the windows are given
-// back: so a stream keeps as much as its window is, whatever the server does, and what is gathered for it.
+// back: so a stream keeps as much as its window is, whatever the server does, and what is gathered for it, of which
+// there is a limit for all streams.
 
 // upload is such a body. All is the owner's, which drives the loop, but for by.
 type upload struct {
@@ -116,8 +117,12 @@ func (u *upload) begin() bool {
 	st, s := u.f.st, u.f.st.s
 	s.mu.Lock()
 	ready := st.body.size >= u.gather && (st.length < 0 || int64(u.gather) < st.length || st.remoteClosed)
-	if !ready {
-		st.refundGatheredLocked()
+	n := u.gather
+	if !ready && !st.refundGatheredLocked(u.gather) {
+		if n = st.body.size; int64(n) == st.length {
+			n-- // see take
+		}
+		ready = n > 0
 	}
 	s.mu.Unlock()
 	if !ready {
@@ -125,8 +130,8 @@ func (u *upload) begin() bool {
 		return false
 	}
 	u.begun = true
-	whole := st.length >= 0 && int64(u.gather) == st.length
-	for left := u.gather; left > 0; {
+	whole := st.length >= 0 && int64(n) == st.length
+	for left := n; left > 0; {
 		s.mu.Lock()
 		b := st.body.pop(min(left, len(st.body.pieces[0].B)))
 		s.mu.Unlock()
@@ -161,12 +166,24 @@ func (st *stream) refundPassedLocked() {
 }
 
 // refundGatheredLocked gives the windows of what has come back, although it waits for more: for that there might never
-// be room, if the stream's own window is smaller than what is gathered, or other streams gather too.
-func (st *stream) refundGatheredLocked() {
-	if n := st.body.size + st.body.passing; n > 0 {
-		st.body.passing -= n
-		st.s.refundLocked(st, uint32(n))
+// be room, if the stream's own window is smaller than what is gathered, or other streams gather too. It reports false
+// if that would be too much: all streams together get the connection's window once more, or most, if that is larger.
+func (st *stream) refundGatheredLocked(most int) bool {
+	s := st.s
+	n := st.body.size + st.body.passing
+	if n <= 0 {
+		return true
 	}
+	ahead := n
+	for o := range s.streams.all() {
+		ahead -= min(o.body.passing, 0)
+	}
+	if ahead > max(int(s.cfg.ConnWindow), most) {
+		return false
+	}
+	st.body.passing -= n
+	s.refundLocked(st, uint32(n))
+	return true
 }
 
 // take returns the next part of the body, for the caller to release; nil if none has come. end: all of it was
