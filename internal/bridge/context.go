@@ -41,11 +41,11 @@ func (c *reqContext) care() *cares {
 		return k
 	}
 	k := new(cares)
-	k.mu.Lock() // whoever finds k waits until it is known whether the context has ended
+	k.mu.Lock() // a goroutine that finds k waits until it is known whether the context has ended
 	if !c.cares.CompareAndSwap(nil, k) {
 		return c.cares.Load()
 	}
-	// After the swap: cancel sets the fact first, and looks at cares then.
+	// After the swap; see cancel.
 	over := (*Exchange)(c).is(cancelled)
 	if over {
 		k.err = context.Canceled
@@ -160,7 +160,7 @@ func (c *reqContext) watch(k *cares) {
 
 // cancel ends the context; only the first call counts.
 func (c *reqContext) cancel(err error) {
-	c.facts.Or(cancelled) // before cares is looked at; see care
+	c.facts.Or(cancelled) // before it loads cares: care stores that first, and loads the fact then
 	if k := c.cares.Load(); k != nil {
 		k.end(err)
 	}

@@ -334,28 +334,7 @@ func TestGatheredUploadsHTTP2(t *testing.T) {
 					t.Fatal(err)
 				}
 				res.Body.Close()
-				var bodies []*io.PipeWriter
-				var wg sync.WaitGroup
-				for range c.n {
-					in, out := io.Pipe()
-					bodies = append(bodies, out)
-					r, err := http.NewRequest("POST", url, in)
-					if err != nil {
-						t.Fatal(err)
-					}
-					r.ContentLength = int64(c.size)
-					wg.Go(func() {
-						res, err := client.Do(r)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						res.Body.Close()
-						if got := res.Header.Get("X"); res.StatusCode != 200 || got != fmt.Sprint(c.size) {
-							t.Errorf("%s, the server has received %q of %d bytes", res.Status, got, c.size)
-						}
-					})
-				}
+				bodies, wait := beginUploads(t, client, url, c.n, c.size)
 				for _, b := range bodies { // none is whole before all have come so far
 					b.Write(make([]byte, c.size-1))
 				}
@@ -363,7 +342,7 @@ func TestGatheredUploadsHTTP2(t *testing.T) {
 					b.Write([]byte{'x'})
 					b.Close()
 				}
-				wg.Wait()
+				wait()
 			})
 		})
 	}
@@ -396,8 +375,22 @@ func TestGatheredLimitHTTP2(t *testing.T) {
 	client := h2c(t)
 	client.Timeout = servertest.Patience
 	client.Transport.(*http.Transport).MaxConnsPerHost = 1
-	var bodies []*io.PipeWriter
-	var wg sync.WaitGroup
+	bodies, wait := beginUploads(t, client, url, n, size)
+	for _, b := range bodies {
+		b.Write(make([]byte, first))
+	}
+	servertest.Await(t, begun, "a request whose body is not whole")
+	for _, b := range bodies {
+		b.Write(make([]byte, size-first))
+		b.Close()
+	}
+	wait()
+}
+
+// beginUploads begins n requests, whose bodies of size bytes the caller writes. wait waits for the responses, which say how
+// much the server has received.
+func beginUploads(t *testing.T, client *http.Client, url string, n, size int) (bodies []*io.PipeWriter, wait func()) {
+	var all sync.WaitGroup
 	for range n {
 		in, out := io.Pipe()
 		bodies = append(bodies, out)
@@ -405,8 +398,8 @@ func TestGatheredLimitHTTP2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.ContentLength = size
-		wg.Go(func() {
+		r.ContentLength = int64(size)
+		all.Go(func() {
 			res, err := client.Do(r)
 			if err != nil {
 				t.Error(err)
@@ -418,15 +411,7 @@ func TestGatheredLimitHTTP2(t *testing.T) {
 			}
 		})
 	}
-	for _, b := range bodies {
-		b.Write(make([]byte, first))
-	}
-	servertest.Await(t, begun, "a request whose body is not whole")
-	for _, b := range bodies {
-		b.Write(make([]byte, size-first))
-		b.Close()
-	}
-	wg.Wait()
+	return bodies, all.Wait
 }
 
 // TestSlowServerHTTP2: the client sends no more than the windows, which a server that does not read keeps shut.

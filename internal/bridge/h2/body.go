@@ -13,7 +13,8 @@ import (
 type queue struct {
 	pieces   []*buf.Buf
 	size     int
-	passing  int  // taken from the pieces, not yet given back to the windows; less what of the pieces has been
+	passing  int  // taken from the pieces, not yet given back to the windows
+	ahead    int  // given back, and not yet taken; see refundGatheredLocked
 	unwanted bool // what comes of it is discarded
 }
 
@@ -59,14 +60,19 @@ func (q *queue) drop() (n int) {
 	for _, b := range q.pieces {
 		b.Release()
 	}
-	n = q.size + q.passing
-	q.pieces, q.size, q.passing = nil, 0, 0
+	n = q.size + q.passing - q.ahead
+	q.pieces, q.size, q.passing, q.ahead = nil, 0, 0, 0
 	return n
 }
 
-// pop removes the first n bytes, which are those of the first piece or fewer, and returns them. They are
-// the caller's to release, and to give back to the windows.
-func (q *queue) pop(n int) *buf.Buf {
+// popBodyLocked removes the first n bytes, which are those of the first piece or fewer, and returns
+// them. They are the caller's to release, and to give back to the windows.
+func (st *stream) popBodyLocked(n int) *buf.Buf {
+	q := &st.body
+	again := min(n, q.ahead)
+	q.ahead -= again
+	st.s.ahead -= again
+	q.passing += n - again
 	b := q.pieces[0]
 	if n == len(b.B) {
 		q.pieces[0] = nil
@@ -79,7 +85,6 @@ func (q *queue) pop(n int) *buf.Buf {
 	if q.size -= n; q.size == 0 {
 		q.pieces = nil
 	}
-	q.passing += n
 	return b
 }
 
@@ -108,6 +113,7 @@ func (st *stream) DropBody() {
 
 // dropBodyLocked gives the windows back of what is not going to be read.
 func (st *stream) dropBodyLocked() {
+	st.s.ahead -= st.body.ahead
 	if n := st.body.drop(); n > 0 {
 		st.s.refundLocked(nil, uint32(n))
 	}

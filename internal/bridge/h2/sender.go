@@ -55,6 +55,7 @@ type sender struct {
 	tableGone, tableDue bool
 
 	inflow    http2.Inflow
+	ahead     int // the sum of the streams' body.ahead
 	growth    growth
 	lingering []*stream // the oldest first; see linger
 

@@ -133,7 +133,7 @@ func (u *upload) begin() bool {
 	whole := st.length >= 0 && int64(n) == st.length
 	for left := n; left > 0; {
 		s.mu.Lock()
-		b := st.body.pop(min(left, len(st.body.pieces[0].B)))
+		b := st.popBodyLocked(min(left, len(st.body.pieces[0].B)))
 		s.mu.Unlock()
 		left -= len(b.B)
 		u.passed += int64(len(b.B))
@@ -165,23 +165,21 @@ func (st *stream) refundPassedLocked() {
 	}
 }
 
-// refundGatheredLocked gives the windows of what has come back, although it waits for more: for that there might never
-// be room, if the stream's own window is smaller than what is gathered, or other streams gather too. It reports false
-// if that would be too much: all streams together get the connection's window once more, or most, if that is larger.
+// refundGatheredLocked gives the windows back of what has come, while more is waited for: otherwise there might
+// never be room for that, if the stream's own window is smaller than what is gathered, or other streams gather
+// too. It reports false, and does nothing, if that would be too much: all streams together get the connection's
+// window once more, or most bytes, if those are more.
 func (st *stream) refundGatheredLocked(most int) bool {
 	s := st.s
-	n := st.body.size + st.body.passing
-	if n <= 0 {
+	n := st.body.size - st.body.ahead
+	if n == 0 {
 		return true
 	}
-	ahead := n
-	for o := range s.streams.all() {
-		ahead -= min(o.body.passing, 0)
-	}
-	if ahead > max(int(s.cfg.ConnWindow), most) {
+	if s.ahead+n > max(int(s.cfg.ConnWindow), most) {
 		return false
 	}
-	st.body.passing -= n
+	st.body.ahead += n
+	s.ahead += n
 	s.refundLocked(st, uint32(n))
 	return true
 }
@@ -210,7 +208,7 @@ func (u *upload) take() (b *buf.Buf, end bool) {
 		}
 	}
 	u.passed += int64(n)
-	return st.body.pop(n), false
+	return st.popBodyLocked(n), false
 }
 
 // trailer returns the trailer section of the request, for HTTP/1.
