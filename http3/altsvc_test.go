@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
 	chert3 "github.com/chert-http/chert/http3"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
@@ -65,7 +66,7 @@ func TestAltSvc(t *testing.T) {
 	}
 	handlers := map[string]http.Handler{
 		"plain": plain, "direct": directly{plain}, "forwarded": forward("there", backend.Listener.Addr().String()),
-		"not forwarded": forward("gone", unused(t)), "empty": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }),
+		"not forwarded": forward("gone", freeport.Addr(t)), "empty": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }),
 	}
 	for name, h := range handlers {
 		t.Run(name, func(t *testing.T) {
@@ -118,16 +119,5 @@ func startWith(t *testing.T, h http.Handler, h3 chert.HTTP3) (addr string) {
 			t.Errorf("ServeTLS: %v", err)
 		}
 	})
-	return l.Addr().String()
-}
-
-// unused returns an address that no server listens at.
-func unused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	return l.Addr().String()
 }

@@ -20,6 +20,7 @@ import (
 	chert3 "github.com/chert-http/chert/http3"
 	codec "github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/pack"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/http3client"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -71,31 +72,20 @@ func serve(t testing.TB, s *chert.Server) *running {
 // at is r for a subtest.
 func (r *running) at(t testing.TB) *running { return &running{r.Server, t, r.addr, r.log} }
 
-// listen listens on a port that is free for UDP too. So that it stays free, clients have another
-// address; see dialer.
+// listen listens on a port that is free for UDP too.
 func listen(t testing.TB, s *chert.Server) net.Listener {
 	t.Helper()
-	for {
-		l, err := s.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := l.Addr().(*net.TCPAddr)
-		if u, err := net.ListenUDP("udp", &net.UDPAddr{IP: at.IP, Port: at.Port}); err == nil {
-			u.Close()
-			return l
-		}
-		l.Close()
+	l, err := s.Listen("tcp", freeport.Both(t))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return l
 }
 
 // dialer is a socket of clients.
 func dialer(t testing.TB) *quic.Transport {
 	t.Helper()
-	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)})
-	if err != nil { // not every system has that address
-		u, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	}
+	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,12 +25,17 @@ import (
 	"github.com/chert-http/chert/eventstream"
 	chert3 "github.com/chert-http/chert/http3"
 	codec "github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/wsframe"
 	"github.com/chert-http/chert/websocket"
 )
 
-const upgradeEnv = "CHERT_TEST_UPGRADE_HTTP3"
+// What the processes of the tests of upgrades are told: their kind, and the address they listen at.
+const (
+	upgradeEnv = "CHERT_TEST_UPGRADE_HTTP3"
+	addrEnv    = "CHERT_TEST_UPGRADE_ADDR"
+)
 
 // The kinds of programs that upgradeEnv names.
 const (
@@ -48,7 +52,6 @@ func TestUpgradeChild(t *testing.T) {
 	if kind == "" {
 		t.Skip("for the tests of upgrades")
 	}
-	_, follows := os.LookupEnv("CHERT_UPGRADE")
 	sockets, err := websocket.New(&websocket.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -83,13 +86,9 @@ func TestUpgradeChild(t *testing.T) {
 		fmt.Println("replaced")
 	}()
 	err = chert.Run(context.Background(), srv, servertest.Patience, func() error {
-		var l net.Listener
-		if follows {
-			if l, err = srv.Listen("tcp", "127.0.0.1:0"); err != nil {
-				return err
-			}
-		} else {
-			l = listen(t, srv)
+		l, err := srv.Listen("tcp", os.Getenv(addrEnv))
+		if err != nil {
+			return err
 		}
 		fmt.Println("addr", l.Addr())
 		return srv.ServeTLS(l, "", "")
@@ -109,7 +108,7 @@ type line struct {
 func startLine(t *testing.T, kind string) *line {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestUpgradeChild$", "-test.count=1")
-	cmd.Env = append(os.Environ(), upgradeEnv+"="+kind)
+	cmd.Env = append(os.Environ(), upgradeEnv+"="+kind, addrEnv+"="+freeport.Both(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()

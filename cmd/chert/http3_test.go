@@ -13,6 +13,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/http3client"
 )
 
@@ -41,7 +42,7 @@ func TestHTTP3(t *testing.T) {
 	ca, dir := newCA(t), t.TempDir()
 	cert, key := ca.server(dir, "cert", "127.0.0.1")
 	for _, on := range []bool{true, false} {
-		p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0", "--tls-cert", cert,
+		p := start(t, folder(t, map[string]string{"f": "body"}), "--listen", freeport.Both(t), "--tls-cert", cert,
 			"--tls-key", key, fmt.Sprintf("--http3=%v", on))
 		base := p.urls[0]
 		port := base[strings.LastIndex(base, ":"):]
@@ -88,7 +89,7 @@ func TestHTTP3Reload(t *testing.T) {
 			"tls_key = '%s-key.pem'\n", on, root, cert, cert))
 	}
 	config(true, "one", "a")
-	p := start(t, "--config", file, "--listen", "127.0.0.1:0")
+	p := start(t, "--config", file, "--listen", freeport.Both(t))
 	p.line()
 	kept, _ := newHTTP3(t, &tls.Config{RootCAs: ca.pool})
 	serial := func(c *http.Client, body string) string {
@@ -158,7 +159,7 @@ func TestHTTP3PortTaken(t *testing.T) {
 	const text = "[[site]]\nhosts = ['*']\nroot = 'www'\ntls_cert = 'cert.pem'\ntls_key = 'cert-key.pem'\n"
 	write(t, filepath.Join(dir, "www", "f"), "body")
 	write(t, file, text)
-	p := start(t, "--config", file, "--listen", "127.0.0.1:0")
+	p := start(t, "--config", file, "--listen", freeport.Both(t))
 	taken, err := net.ListenPacket("udp", addrOf(t, p.urls[0]))
 	if err != nil {
 		t.Fatal(err)

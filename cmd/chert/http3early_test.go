@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
+
+	"github.com/chert-http/chert/internal/testing/freeport"
 )
 
 // A reload switches early data off, and on again if it was on at the start.
@@ -27,7 +29,7 @@ func TestHTTP3EarlyData(t *testing.T) {
 	}
 	for _, first := range []bool{true, false} {
 		config(first)
-		p := start(t, "--config", file, "--listen", "127.0.0.1:0")
+		p := start(t, "--config", file, "--listen", freeport.Both(t))
 		p.line()
 		to, err := net.ResolveUDPAddr("udp", addrOf(t, p.urls[0]))
 		if err != nil {

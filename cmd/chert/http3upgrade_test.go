@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/http3client"
 )
 
@@ -19,7 +20,7 @@ func TestHTTP3Upgrade(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	cert, key := ca.server(t.TempDir(), "cert", "127.0.0.1")
-	u := startUpgradable(t, "serve", "www", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--http3")
+	u := startUpgradable(t, "serve", "www", "--listen", freeport.Both(t), "--tls-cert", cert, "--tls-key", key, "--http3")
 	cfg := &tls.Config{RootCAs: ca.pool}
 	stop := make(chan struct{})
 	var clients sync.WaitGroup

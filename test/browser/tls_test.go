@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/http3"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chromedp/chromedp"
 )
@@ -62,7 +63,7 @@ func openTLS(t *testing.T, s *chert.Server) *tab {
 		t.Fatal(err)
 	}
 	s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
-	l, err := s.Listen("tcp", "127.0.0.1:0")
+	l, err := s.Listen("tcp", freeport.Both(t))
 	if err != nil {
 		t.Fatal(err)
 	}

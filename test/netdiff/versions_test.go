@@ -22,6 +22,7 @@ import (
 
 	"github.com/chert-http/chert"
 	chert3 "github.com/chert-http/chert/http3"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -226,7 +227,7 @@ func chertSides(t *testing.T, h http.Handler) []side {
 		Handler: h, HTTP3: chert3.New(nil), ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
 	}
-	l, err := srv.Listen("tcp", "127.0.0.1:0")
+	l, err := srv.Listen("tcp", freeport.Both(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,49 @@ func TestReserveKeeps(t *testing.T) {
 	}
 }
 
+// A server of HTTP/3 gets both ports, and no two are given the same.
+func TestBoth(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 200 {
+		addr := Both(t)
+		if seen[addr] {
+			t.Fatalf("%s was returned before", addr)
+		}
+		seen[addr] = true
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		u, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+	}
+}
+
+// A port that either has is passed over.
+func TestBothTaken(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for _, port := range []int{l.Addr().(*net.TCPAddr).Port, u.LocalAddr().(*net.UDPAddr).Port} {
+		if free(net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}) == nil {
+			t.Errorf("%d is free", port)
+		}
+	}
+}
+
 func TestReserveNoAddress(t *testing.T) {
 	t.Parallel()
 	if addr, _, err := Reserve("192.0.2.1"); err == nil {
