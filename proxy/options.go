@@ -76,7 +76,8 @@ type UpstreamOptions struct {
 	// Default 60 s; negative: no limit.
 	ResponseTimeout time.Duration
 	// StallTimeout is for the bytes of a body to make progress, in each direction apart.
-	// Default 60 s; negative: no limit. It is not for tunnels.
+	// Default 60 s; negative: no limit. It is not for tunnels, nor while more of the request is
+	// waited for, for which the Server has limits.
 	StallTimeout time.Duration
 	// IdleTimeout is how long a connection is kept without a request. Default 60 s; negative:
 	// none are kept. It is less for a server that announces less by Keep-Alive, or is seen to

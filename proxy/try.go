@@ -235,10 +235,13 @@ func (f *forwarding) try2(p *pick) *attempt {
 	f.unstrip(res.Header)
 	res.Header.Add("Via", "2 "+f.h.o.Via)
 	failure := func(err error) error { return f.failure2(ctx, err, true, true) }
-	res.Body = &body2{ReadCloser: res.Body, failure: failure, cancel: cancel, stall: f.u.o.StallTimeout, end: func() {
+	request, _ := out.Body.(*trailing)
+	body := &body2{ReadCloser: res.Body, request: request, failure: failure, cancel: cancel, end: func() {
 		end()
 		f.closeBody(out)
 	}}
+	body.limit(f.u.o.StallTimeout)
+	res.Body = body
 	return f.received(p, res, false)
 }
 
@@ -322,12 +325,12 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel con
 
 // trailing is the body of a request, which has those trailers at its end that are in to.
 type trailing struct {
-	io.ReadCloser
+	*origin.Cursor
 	from, to http.Header
 }
 
 func (b *trailing) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Cursor.Read(p)
 	if err == io.EOF {
 		for name := range b.to {
 			b.to[name] = b.from[name]
@@ -344,34 +347,4 @@ func (f *forwarding) trailersAccepted() bool {
 		}
 	}
 	return false
-}
-
-// body2 is the body of a response of HTTP/2, with a limit for stalls.
-type body2 struct {
-	io.ReadCloser
-	failure func(error) error
-	cancel  context.CancelCauseFunc
-	stall   time.Duration
-	end     func()
-}
-
-func (b *body2) Read(p []byte) (int, error) {
-	var timer *time.Timer
-	if b.stall > 0 {
-		timer = time.AfterFunc(b.stall, func() { b.cancel(errStalled) })
-	}
-	n, err := b.ReadCloser.Read(p)
-	if timer != nil {
-		timer.Stop()
-	}
-	if err != nil && err != io.EOF {
-		err = b.failure(err)
-	}
-	return n, err
-}
-
-func (b *body2) Close() error {
-	err := b.ReadCloser.Close()
-	b.end()
-	return err
 }

@@ -170,13 +170,14 @@ func (c *Conn) abort() {
 	c.nc.SetDeadline(past)
 }
 
-// readWithin limits reads from now on; 0 is no limit.
-func (c *Conn) readWithin(d time.Duration) {
+// readWithin limits reads from now on; 0 is no limit. It reports false if they all fail.
+func (c *Conn) readWithin(d time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.aborted {
 		c.nc.SetReadDeadline(in(d))
 	}
+	return !c.aborted
 }
 
 func (c *Conn) writeWithin(d time.Duration) {

@@ -2,8 +2,10 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -243,8 +245,11 @@ func (x *Exchange) read(p []byte) (int, error) {
 		c.pos += used
 		return n, x.bad(err)
 	}
-	c.readWithin(x.q.StallTimeout)
-	k, err := c.nc.Read(p)
+	var k int
+	err := x.unstalled(func() (err error) {
+		k, err = c.nc.Read(p)
+		return err
+	})
 	n, used, bad := x.body.Decode(p, p[:k])
 	if bad != nil {
 		return n, x.bad(bad)
@@ -256,6 +261,22 @@ func (x *Exchange) read(p []byte) (int, error) {
 		return 0, x.closed(err)
 	}
 	return n, nil
+}
+
+// unstalled has the connection read within StallTimeout. What the server sends may be made of a body
+// that the client has not sent yet: then that has limits of its own.
+func (x *Exchange) unstalled(read func() error) error {
+	left := x.q.StallTimeout
+	for {
+		limited := x.c.readWithin(left)
+		err := read()
+		if !limited || !errors.Is(err, os.ErrDeadlineExceeded) || x.q.Body == nil {
+			return err
+		}
+		if left = x.q.StallTimeout - x.q.Body.Unawaited(); left <= 0 {
+			return err
+		}
+	}
 }
 
 func (x *Exchange) bad(err error) error {
@@ -304,8 +325,7 @@ func (x *Exchange) trailer() error {
 			x.c.pos += n
 			return nil
 		}
-		x.c.readWithin(x.q.StallTimeout)
-		if err := x.c.fill(); err != nil {
+		if err := x.unstalled(x.c.fill); err != nil {
 			return x.closed(err)
 		}
 	}

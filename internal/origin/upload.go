@@ -3,9 +3,12 @@ package origin
 import (
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // Upload is the body of a request, of which the first bytes are held so that it can be sent
@@ -27,7 +30,7 @@ type Upload struct {
 	stop   chan struct{}
 	ended  chan struct{}
 
-	reading atomic.Bool   // the reader is in body.Read
+	came    atomic.Int64  // when body.Read returned, as of sys.Nanotime; 0 while the reader is in it
 	failed  chan struct{} // closed when body.Read has failed
 	failure error         // how; for those that have seen failed closed
 }
@@ -42,7 +45,9 @@ var errStopped = errors.New("origin: the exchange has ended")
 
 // NewUpload returns the body that body has, of which up to most bytes are held.
 func NewUpload(body io.Reader, most int) *Upload {
-	return &Upload{body: body, most: most, length: -1, failed: make(chan struct{})}
+	u := &Upload{body: body, most: most, length: -1, failed: make(chan struct{})}
+	u.came.Store(sys.Nanotime())
+	return u
 }
 
 // Fill reads what can be held, and reports whether that is the whole body. It blocks. err
@@ -89,13 +94,13 @@ func (u *Upload) read() {
 	left := u.length - int64(len(u.held))
 	last := 0 // 1: b begins with the last byte of a body whose end has not come
 	for {
-		u.reading.Store(true)
+		u.came.Store(0)
 		n, err := u.body.Read(b[last:])
 		if err != nil && err != io.EOF {
 			u.failure = err
 			close(u.failed)
 		}
-		u.reading.Store(false)
+		u.came.Store(sys.Nanotime())
 		left -= int64(n)
 		n, last = n+last, 0
 		if err != io.EOF && u.length >= 0 && left <= 0 && n > 0 {
@@ -141,7 +146,7 @@ func (u *Upload) Failure() error {
 // LateFailure is Failure after the context of the request has ended. What finds out that the client has not
 // sent its body in time ends that before its Read returns: one that is under way is waited for, for a moment.
 func (u *Upload) LateFailure() error {
-	if u.reading.Load() {
+	if u.came.Load() == 0 {
 		t := time.NewTimer(failWait)
 		defer t.Stop()
 		select {
@@ -246,6 +251,19 @@ func (c *Cursor) take(p piece) ([]byte, error) {
 	u.gone.Store(true)
 	c.took = p.err == nil
 	return p.b, nil
+}
+
+// Unawaited returns how long it is ago that the client was waited for, to send more of the body: 0 if it is
+// now. Any goroutine may call it.
+func (c *Cursor) Unawaited() time.Duration {
+	switch at := c.u.came.Load(); {
+	case c.shut.Load():
+		return math.MaxInt64
+	case at == 0:
+		return 0
+	default:
+		return time.Duration(sys.Nanotime() - at)
+	}
 }
 
 // Read is io.Reader for the bytes of Next.

@@ -259,7 +259,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 			}
 		}
 		if !eof {
-			c.out.SetDeadline(after(x.loop.Now(), c.terms.Stall))
+			c.limit()
 			return c.flush()
 		}
 		if c.body.Closed() != nil {
@@ -268,6 +268,16 @@ func (c *Conn) pass(eof bool) conn.Next {
 		}
 	}
 	return c.finish(nil, nil)
+}
+
+// limit limits the time in which more of the body of a response must come. It may be made of one that the
+// client has not sent yet: then that has limits of its own.
+func (c *Conn) limit() {
+	if c.x.up.open && !c.x.up.stopped {
+		c.out.SetDeadline(0)
+		return
+	}
+	c.out.SetDeadline(after(c.x.loop.Now(), c.terms.Stall))
 }
 
 // flush ends a Data that waits for more.

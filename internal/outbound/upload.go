@@ -87,7 +87,14 @@ func (x *Exchange) UploadEnd(trailer []byte) {
 	if x.up.chunked {
 		x.send(append(append(x.endChunk(nil), "0\r\n"...), trailer...), nil)
 	}
-	if c := x.conn; c != nil && !c.inBody && !x.up.stopped {
+	c := x.conn
+	switch {
+	case c == nil || x.up.stopped:
+	case c.inBody:
+		c.limit()
+		c.out.Sent()
+		c.out.Resume() // nothing limits it if it is the client that is waited for
+	default:
 		c.out.SetDeadline(after(x.loop.Now(), c.terms.Response))
 		c.out.Sent()
 	}

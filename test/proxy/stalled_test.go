@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/proxy"
+)
+
+// TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
+// client is waited for. It has when the server has the whole body.
+func TestStalledUpload(t *testing.T) {
+	const late = 50 * time.Millisecond
+	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprint(protocol, " silent ", silent), func(t *testing.T) {
+				alike(t, func(t *testing.T, e chert.Engine) {
+					server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						c := http.NewResponseController(w)
+						c.EnableFullDuplex()
+						io.WriteString(w, "first ")
+						for b, err := make([]byte, 10), error(nil); err == nil; {
+							c.Flush()
+							var n int
+							n, err = r.Body.Read(b)
+							w.Write(b[:n])
+						}
+						if c.Flush(); silent {
+							<-r.Context().Done()
+						}
+					}))
+					server.Config.Protocols = new(http.Protocols)
+					server.Config.Protocols.SetHTTP1(true)
+					server.Config.Protocols.SetUnencryptedHTTP2(true)
+					server.Start()
+					t.Cleanup(server.Close)
+					s := &setup{}
+					s.up.Protocol, s.up.StallTimeout = protocol, late
+					client := s.start(t, e, server.Listener.Addr().String()).Dial()
+					client.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+					res, err := http.ReadResponse(client.R, &http.Request{Method: "POST"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					begin := make([]byte, len("first a"))
+					if _, err := io.ReadFull(res.Body, begin); err != nil || string(begin) != "first a" {
+						t.Fatalf("%q, %v", begin, err)
+					}
+					time.Sleep(4 * late) // the client has nothing to send yet
+					client.Send("1\r\nb\r\n0\r\n\r\n")
+					rest, err := io.ReadAll(res.Body)
+					if string(rest) != "b" || (err != nil) != silent {
+						t.Errorf("%q, %v", rest, err)
+					}
+					if strings.Contains(s.log.String(), "response stalled") != silent {
+						t.Error(s.log)
+					}
+				})
+			})
+		}
+	}
+}
