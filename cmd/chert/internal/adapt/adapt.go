@@ -69,7 +69,9 @@ func (o *output) note(line int, format string, args ...any) {
 // unknown notes a directive that is left out, with what chert has instead.
 func (o *output) unknown(d *directive) {
 	text := d.name() + " is left out"
-	if hint, ok := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; ok && hint.Key != "" {
+	if d.name() == "include" {
+		text = "include " + d.arg(0) + " is left out: have that file translated too"
+	} else if hint, ok := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; ok && hint.Key != "" {
 		text += ": " + hint.Key
 	}
 	o.note(d.line, "%s", text)

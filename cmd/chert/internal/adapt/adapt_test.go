@@ -77,11 +77,15 @@ func TestNginx(t *testing.T) {
 		{wrap("satisfy any; location /x/ { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\n",
 			"1: satisfy is left out"},
 		{wrap("magic on;"), site, "1: magic is left out"},
+		{wrap("include snippets/x.conf;"), site, "1: include snippets/x.conf is left out"},
+		{"server { listen 443 ssl; listen 443 quic reuseport; http3 on; server_name a.example; ssl_certificate c; ssl_certificate_key k; " +
+			"root /w; add_header Alt-Svc 'h3=\":443\"; ma=86400'; }",
+			"listen = [\":443\"]\nhttp3 = true\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},
 		{wrap("rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/c /d redirect;"), site + "[[site.rewrite]]\nfrom = \"^/a/(.*)$\"\nto = \"/b/{1}\"\n", "1: rewrite is left out"},
 		{"server { listen 443 ssl; server_name .a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; return 301 https://$host$request_uri; }",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\", \"*.a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},
-		{"server { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; server_name b.example; root /v; }",
-			"[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n\n" +
+		{"keepalive_timeout 30s;\nserver { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; server_name b.example; root /v; }",
+			"idle_timeout = \"30s\"\n[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n\n" +
 				"[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"\n", ""},
 		{"server { server_name a.example; root /w; }\nserver { server_name a.example; root /v; }", site, "2: host a.example has a server already"},
 		{"}", "", "line 1: a } without a {"}, {"server { listen 80 }", "", `line 1: "listen" has no semicolon`}, {"a 'b", "", "line 1: a quotation has no end"},
@@ -122,6 +126,13 @@ func TestNginxToTLS(t *testing.T) {
 		{"server_name .a.example; return 301 https://a.example$request_uri;", redirect, "all is redirected to a.example here"},
 		{"server_name a.example; return 301 https://b.example$request_uri;", both, "host a.example has a server with TLS"},
 		{"server_name a.example; return 301 https://a.example/b$request_uri;", both, "host a.example has a server with TLS"},
+		{"if ($host = a.example) { return 301 https://$host$request_uri; } server_name a.example; return 404;", redirect,
+			"return of other hosts is left out"},
+		{"if ($host = a.example) { return 301 https://$host$request_uri; } if ($host = b.example) " +
+			"{ return 301 https://b.example$request_uri; } server_name a.example b.example;", redirect, ""},
+		{"if ($host = b.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", both, "if is left out"},
+		{"if ($host = a.example) { return 301 https://$host/new; } server_name a.example; root /v;", both, "if is left out"},
+		{"if ($host != a.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", both, "if is left out"},
 		{"server_name a.example; root /v;", both, "host a.example has a server with TLS"},
 		{"server_name a.example b.example; root /v;", both + "\n\n[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"",
 			"host a.example has a server with TLS"},

@@ -14,6 +14,7 @@ type nginx struct {
 	servers []server
 	outer   []directive          // of http, for each server
 	blocks  map[string]*upstream // of upstream blocks, by their names there
+	quic    bool                 // an address is for HTTP/3
 }
 
 // A server is a server block, with where it listens.
@@ -32,7 +33,8 @@ var unneeded = strings.Fields(`worker_processes worker_connections worker_rlimit
 	open_file_cache open_file_cache_valid open_file_cache_min_uses open_file_cache_errors log_not_found etag
 	client_body_temp_path proxy_temp_path fastcgi_temp_path uwsgi_temp_path scgi_temp_path client_header_buffer_size
 	large_client_header_buffers http2 multi_accept use default_type types aio directio output_buffers log_format
-	reset_timedout_connection limit_req_status limit_conn_status msie_padding absolute_redirect`)
+	reset_timedout_connection limit_req_status limit_conn_status msie_padding absolute_redirect http3 quic_gso
+	quic_retry quic_host_key quic_active_connection_id_limit ssl_session_ticket_key`)
 
 func (n *nginx) top(all []directive) {
 	for i := range all {
@@ -90,14 +92,14 @@ func (n *nginx) all() {
 		n.listen = plain
 	case len(plain) == 0:
 		n.listen = secure
-	default:
-		n.head = append(n.head, "") // the addresses are tables then, after all other keys
 	}
 	for i := range n.servers {
 		n.server(&n.servers[i])
 	}
-	if len(secure) > 0 && len(plain) > 0 {
-		n.head = n.head[1:]
+	if n.quic {
+		n.head = append(n.head, "http3 = true")
+	}
+	if len(secure) > 0 && len(plain) > 0 { // tables, after all other keys
 		for _, addr := range secure {
 			n.head = append(n.head, "[[listen]]", "address = "+quote(addr))
 		}
@@ -139,7 +141,7 @@ func (n *nginx) addresses(s *server) {
 				n.note(d.line, "listen ... proxy_protocol is left out: want proxy_protocol in [[listen]], with the "+
 					"addresses of the proxies")
 			case "quic":
-				n.note(d.line, "listen ... quic is left out: there is no HTTP/3 yet")
+				secure, n.quic = true, true // on the port of TCP, of which there is to be one
 			}
 		}
 		if secure {
@@ -159,7 +161,7 @@ func (n *nginx) redirectsToTLS(s *server) bool {
 	if len(s.secure) > 0 {
 		return false
 	}
-	var names []string
+	var names, redirected []string
 	var to *directive
 	for i := range s.d.block {
 		d := &s.d.block[i]
@@ -168,7 +170,16 @@ func (n *nginx) redirectsToTLS(s *server) bool {
 			names = append(names, d.words[1:]...)
 		case d.name() == "return" && to == nil:
 			to = d
+		case d.name() == "if":
+			redirected = append(redirected, hostToTLS(d))
 		}
+	}
+	if slices.Equal(slices.Sorted(slices.Values(unique(names))), slices.Sorted(slices.Values(unique(redirected)))) &&
+		len(names) > 0 {
+		if to != nil {
+			n.note(to.line, "return of other hosts is left out: http_redirect redirects all")
+		}
+		return true
 	}
 	if to == nil {
 		return false
@@ -190,6 +201,20 @@ func (n *nginx) redirectsToTLS(s *server) bool {
 		n.note(to.line, "all is redirected to %s here; http_redirect leaves the host as it is", host)
 	}
 	return true
+}
+
+// hostToTLS returns the host that an if redirects to https, as those that Certbot writes do; "" for another if.
+func hostToTLS(d *directive) string {
+	if len(d.words) != 4 || d.arg(0) != "($host" || d.arg(1) != "=" || len(d.block) != 1 {
+		return ""
+	}
+	host, closed := strings.CutSuffix(d.arg(2), ")")
+	only := &d.block[0]
+	if !closed || only.name() != "return" || !slices.Contains([]string{"https://$host$request_uri",
+		"https://" + host + "$request_uri"}, only.arg(1)) {
+		return ""
+	}
+	return host
 }
 
 // hosts reads server_name, and default_server of listen.

@@ -256,6 +256,7 @@ func (t *inServer) common(d *directive, key func(key, value string), table func(
 func (t *inServer) field(d *directive, key func(key, value string), headers map[string]string) {
 	name, value := d.arg(0), d.arg(1)
 	switch {
+	case strings.EqualFold(name, "Alt-Svc") && t.quic: // chert has its own
 	case strings.EqualFold(name, "Strict-Transport-Security"):
 		m := maxAge.FindStringSubmatch(value)
 		if m == nil {
@@ -313,7 +314,7 @@ func (t *inServer) connection(d *directive, key func(key, value string)) bool {
 		return strings.EqualFold(v, "X-Forwarded-For")
 	case "keepalive_timeout":
 		if n, ok := number(strings.TrimSuffix(v, "s")); ok && n > 0 && !slices.ContainsFunc(t.head, isIdle) {
-			t.head = append([]string{"idle_timeout = " + quote(strconv.Itoa(n)+"s")}, t.head...)
+			t.head = append(t.head, "idle_timeout = "+quote(strconv.Itoa(n)+"s"))
 		}
 	case "ssl_certificate":
 		key("tls_cert", quote(v))
