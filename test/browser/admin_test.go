@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/admin"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/proxy"
 	"github.com/chert-http/chert/stats"
 	"github.com/chromedp/chromedp"
@@ -249,7 +250,7 @@ func TestAdminPage(t *testing.T) {
 // After a restart of the server the page goes on, with a new history.
 func TestAdminReconnects(t *testing.T) {
 	t.Parallel()
-	origin, stop := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), nil))
+	origin, stop := serveAdmin(t, freeport.Addr(t), admin.New(newFake(), nil))
 	tab := startTab(t, origin) // the lost connection is a fault
 	tab.visit(t, origin+"/")
 	await(t, tab, live)

@@ -233,6 +233,16 @@ func startOver(t testing.TB, secure bool, serve func(c *conn)) *origin {
 	return startOn(t, over(t, secure, servertest.ListenTCP(t)), serve)
 }
 
+// startAt is startOver for an address of freeport, where one may have been before.
+func startAt(t testing.TB, addr string, secure bool, serve func(c *conn)) *origin {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		panic(err) // any goroutine may call it
+	}
+	return startOn(t, over(t, secure, l), serve)
+}
+
 // over has the proxy speak TLS to its servers, or not.
 func (s *setup) over(t testing.TB, secure bool) {
 	if secure {

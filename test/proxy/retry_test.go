@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -229,7 +228,7 @@ func TestKills(t *testing.T) {
 	var origins [3]*origin
 	var addrs []string
 	for i := range origins {
-		origins[i] = start(t, serve)
+		origins[i] = startAt(t, freeport.Addr(t), false, serve)
 		addrs = append(addrs, origins[i].addr())
 	}
 	s := &setup{}
@@ -280,11 +279,7 @@ func TestKills(t *testing.T) {
 		o := origins[round%3]
 		o.close()
 		after(200)
-		l, err := net.Listen("tcp", o.addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		origins[round%3] = startOn(t, l, serve)
+		origins[round%3] = startAt(t, o.addr(), false, serve)
 		after(200)
 	}
 	close(stop)

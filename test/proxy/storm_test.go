@@ -15,6 +15,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
@@ -120,7 +121,7 @@ func stormDying(t *testing.T, secure bool) {
 	var origins [3]*origin
 	var addrs []string
 	for i := range origins {
-		origins[i] = startOver(t, secure, serve)
+		origins[i] = startAt(t, freeport.Addr(t), secure, serve)
 		addrs = append(addrs, origins[i].addr())
 	}
 	s := &setup{}
@@ -136,12 +137,7 @@ func stormDying(t *testing.T, secure bool) {
 			o := origins[round%3]
 			o.close()
 			servertest.Eventually(t, "requests", func() bool { return done.Load() >= min(from+1000, int64(*storm)*9/10) })
-			l, err := net.Listen("tcp", o.addr())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			origins[round%3] = startOn(t, over(t, secure, l), serve)
+			origins[round%3] = startAt(t, o.addr(), secure, serve)
 		}
 	}()
 	var gets, posts atomic.Int64
