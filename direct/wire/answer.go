@@ -121,14 +121,15 @@ func (x *Exchange) Finish() (a Answer) {
 	x.fields = complete(x.fields, a.Status, a.Body, &a.File, head, x.digits[:0])
 	a.Fields = x.fields
 	a.HasDate = slices.ContainsFunc(a.Fields, isDate)
-	if head || !bodyAllowed(a.Status) || a.File.Len == 0 {
+	none := head || !bodyAllowed(a.Status)
+	if none || a.File.File != nil { // in place of what was written, also if it is empty
+		a.Body = nil
+	}
+	if none || a.File.Len == 0 {
 		x.release()
 		a.File = File{}
 	}
 	x.file = File{} // it belongs to the server now
-	if head || !bodyAllowed(a.Status) || a.File.File != nil {
-		a.Body = nil
-	}
 	a.Watcher = x.TakeWatcher()
 	return a
 }

@@ -131,6 +131,26 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// A file is in place of what was written before it, also if it is empty.
+func TestEmptyFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	done := 0
+	a := answer("GET", func(x *Exchange) {
+		x.WriteString("lost")
+		x.SendFile(File{File: f, Done: func() { done++ }})
+	})
+	if len(a.Body) != 0 || a.Length() != 0 || a.File.File != nil || done != 1 {
+		t.Errorf("%q, %d bytes, Done was called %d times", a.Body, a.Length(), done)
+	}
+	if got := lines(a.Fields); !strings.Contains(got, "Content-Length: 0\n") {
+		t.Error(got)
+	}
+}
+
 func TestStatusAndSize(t *testing.T) {
 	var x Exchange
 	x.Reset(Request{Method: "HEAD"})
