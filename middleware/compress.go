@@ -182,8 +182,14 @@ func mark(h header, c coding.Coding) {
 	h.Set("Content-Encoding", c.Token())
 	h.Del("Content-Length")
 	h.Del("Accept-Ranges")
+	for _, name := range digests {
+		h.Del(name)
+	}
 	weaken(h)
 }
+
+// digests are of the bytes that are sent, after coding (RFC 9530 sections 2 and 3, RFC 3230, RFC 1864).
+var digests = [...]string{"Content-Digest", "Repr-Digest", "Digest", "Content-Md5"}
 
 // weaken: RFC 9110 section 8.8.3.3: different representations must not have the
 // same strong tag.

@@ -24,6 +24,7 @@ type compressing struct {
 	decided bool
 	coded   bool
 	out     *encode.Writer
+	left    int64 // of the length that the handler has announced, while out is set; negative: none
 }
 
 func (a *compressing) fields() plainHeader { return plainHeader(a.Header()) }
@@ -57,6 +58,10 @@ func (a *compressing) decide(wanted bool) {
 		vary(a.fields())
 		if a.coding != coding.Identity && (a.head || a.c.enter()) {
 			a.coded = true
+			a.left = -1
+			if n, err := strconv.ParseInt(a.fields().Get("Content-Length"), 10, 64); err == nil {
+				a.left = n
+			}
 			mark(a.fields(), a.coding)
 			if !a.head {
 				a.out = encode.NewWriter(a.Next(), a.coding)
@@ -91,7 +96,12 @@ func (a *compressing) settle(p []byte) error {
 
 func (a *compressing) pass(p []byte) (int, error) {
 	switch {
+	case a.out != nil && a.left >= 0 && int64(len(p)) > a.left:
+		return 0, http.ErrContentLength
 	case a.out != nil:
+		if a.left >= 0 {
+			a.left -= int64(len(p))
+		}
 		return a.out.Write(p)
 	case a.coded:
 		return len(p), nil // HEAD
@@ -157,6 +167,11 @@ func (a *compressing) End(returned bool) {
 		if len(a.held) > 0 {
 			a.Next().Write(a.held)
 		}
+	case a.out != nil && a.left > 0:
+		// The handler has failed, as http.ServeContent does of a file that cannot be read to its end. Without its
+		// length the response would look whole.
+		a.out = nil
+		panic(http.ErrAbortHandler)
 	case a.out != nil:
 		a.out.Close()
 		a.out = nil

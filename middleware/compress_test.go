@@ -245,6 +245,70 @@ func TestCompressPanic(t *testing.T) {
 	})
 }
 
+// halved is content that cannot be read to its end.
+type halved struct{ *strings.Reader }
+
+func (f halved) Read(p []byte) (int, error) {
+	if f.Len() <= len(page)/2 {
+		return 0, io.ErrNoProgress
+	}
+	return f.Reader.Read(p[:min(len(p), 512)])
+}
+
+// A response that is shorter than its handler has announced does not look complete, nor does one that is longer.
+func TestCompressShort(t *testing.T) {
+	for name, write := range map[string]hf{
+		"content": func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "a.txt", moment, halved{strings.NewReader(page)})
+		},
+		"flushed": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(page)))
+			io.WriteString(w, page[1:])
+			http.NewResponseController(w).Flush()
+		},
+		"long": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Content-Length", fmt.Sprint(len(page)-1))
+			if n, err := io.WriteString(w, page); n != 0 || err != http.ErrContentLength {
+				t.Errorf("%d, %v", n, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers(t, Must(Compress(nil))(write), func(t *testing.T, url string, c *http.Client) {
+				res, err := c.Get(url)
+				if err != nil {
+					return
+				}
+				defer res.Body.Close()
+				if b, err := io.ReadAll(res.Body); err == nil {
+					t.Errorf("%d bytes look whole", len(b))
+				}
+			})
+		})
+	}
+}
+
+// A digest is of the bytes that are sent.
+func TestCompressDigests(t *testing.T) {
+	ways(t, Must(Compress(nil)), handlerOf(func(x *direct.Exchange) {
+		for _, name := range digests {
+			x.SetHeader(name, "sha-256=:x=:")
+		}
+		x.SetHeader("Content-Type", "text/plain")
+		x.WriteString(page)
+	}), func(t *testing.T, do func(r *http.Request) answer) {
+		for _, accept := range []string{"gzip", "identity"} {
+			a := do(request("GET", "/", "", "Accept-Encoding", accept))
+			for _, name := range digests {
+				if got := a.Header.Get(name); (got != "") != (accept == "identity") {
+					t.Errorf("%s: %s: %q", accept, name, got)
+				}
+			}
+		}
+	})
+}
+
 // A file that is not compressed passes unchanged; one that is takes the ordinary
 // path.
 func TestCompressFile(t *testing.T) {

@@ -32,6 +32,8 @@ type ETagOptions struct {
 // Only responses with status 200, without an ETag or a Content-Range and
 // without "Cache-Control: no-store", get a tag. Responses that are flushed or
 // are larger are not changed. HEAD gets one if the handler writes the body.
+// A handler that evaluates If-Match itself, as http.ServeContent does, knows no
+// tag of ETag's and refuses it.
 // ETag belongs inside of Compress.
 func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).MaxSize, 64<<10)

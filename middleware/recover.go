@@ -162,6 +162,9 @@ func forget(h header) {
 	} {
 		h.Del(name)
 	}
+	for _, name := range digests {
+		h.Del(name)
+	}
 }
 
 // instead responds to x with the refusal r. The fields that forget leaves stay,
