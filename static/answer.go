@@ -29,6 +29,12 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 		return true
 	}
 	now := h.now()
+	if h.sweepDue(now) {
+		if p == nil {
+			return false
+		}
+		h.sweep(now)
+	}
 	h.look(now)
 	if e := h.find(x, now); e != nil {
 		first := e.unsent.Load()
@@ -47,7 +53,6 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 		return h.loadDirect(x, now)
 	}
 	h.count.miss(x)
-	h.sweep(now)
 	h.resolve(x, p, now)
 	return true
 }
@@ -56,7 +61,7 @@ func (h *Handler) answer(x *direct.Exchange, p *plain) bool {
 // calls, which block only if the file must be read from disk: the loop then
 // continues without this goroutine (docs/adr/0015).
 func (h *Handler) loadDirect(x *direct.Exchange, now int64) bool {
-	if !h.src.keeps() || len(h.try) > 0 || h.sweepDue(now) || len(x.Path()) < 2 || x.Path()[0] != '/' {
+	if !h.src.keeps() || len(h.try) > 0 || len(x.Path()) < 2 || x.Path()[0] != '/' {
 		return false
 	}
 	name := string(x.Path()[1:])

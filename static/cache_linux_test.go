@@ -82,7 +82,10 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d descriptors", n)
 	}
 	s.pass(time.Duration(sweepInterval))
-	s.status("/nope")
+	if r, direct := askDirect(s, "GET", "/b.bin"); direct {
+		t.Errorf("the fast path looked: %v", r)
+	}
+	s.get("/b.bin") // which is in the cache
 	if n := openBelow(t, s.dir); n != 1 {
 		t.Errorf("%d descriptors", n)
 	}

@@ -31,7 +31,7 @@
 // Replace files by renaming new ones over them: each response then contains one
 // version, complete. A file of up to 1 MiB that was written to within the last two
 // seconds is read into memory and sent from there. If a file is overwritten in
-// place while it is being sent, the connection is closed as soon as that is
+// place, grows or gets another time while it is being sent, the connection is closed as soon as that is
 // detected, before the response is complete. The system transmits what it has
 // queued of it by then, up to some MiB, with the contents that the file has at
 // that moment: if that was the end of the response, it may mix two versions. This

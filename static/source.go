@@ -121,9 +121,9 @@ func (a *stat) entry(name string, link bool) listing.Entry {
 	return listing.Entry{Name: name, Dir: a.folder, Link: link, Size: a.size, Modified: a.modified()}
 }
 
-// modified is zero if there is no such time.
+// modified is zero if there is no such time, or it is the Unix epoch, as in net/http: no file is from then.
 func (a *stat) modified() time.Time {
-	if a.mtime == noTime {
+	if a.mtime == noTime || a.mtime == 0 {
 		return time.Time{}
 	}
 	return time.Unix(0, a.mtime)

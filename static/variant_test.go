@@ -4,6 +4,8 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -250,6 +252,40 @@ func TestTags(t *testing.T) {
 	b.later()
 	if y, _ = b.ask("GET", "/b.bin"); x.head.Get("Etag") == y.head.Get("Etag") {
 		t.Error("another time, the same tag")
+	}
+}
+
+// A release of which all files have one time, as those of reproducible builds, replaces the codings of a file too.
+func TestCodingsOfOneTime(t *testing.T) {
+	t.Parallel()
+	a, b := text(100<<10), strings.ToUpper(text(100<<10))
+	s := newSite(t, map[string]string{"a.js": a}, nil)
+	for _, want := range []string{a, b, a} {
+		s.write("new.js", want)
+		if err := os.Rename(s.path("new.js"), s.path("a.js")); err != nil {
+			t.Fatal(err)
+		}
+		s.later()
+		for _, accept := range []string{"identity", "gzip", "br", "gzip"} {
+			if r, _ := s.ask("GET", "/a.js", "Accept-Encoding: "+accept); r.status != 200 || decoded(t, r) != want {
+				t.Errorf("%s: %v", accept, r)
+			}
+		}
+	}
+}
+
+// The time of files that have none is no date, as in net/http.
+func TestEpoch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"a.js": text(5000), "b.bin": noise(big)}, nil)
+	for _, name := range []string{"a.js", "b.bin"} {
+		s.date(name, time.Unix(0, 0))
+		for range 2 {
+			r, _ := s.ask("GET", "/"+name, "If-Modified-Since: "+old.UTC().Format(http.TimeFormat))
+			if r.status != 200 || r.head.Get("Last-Modified") != "" || r.head.Get("Etag") == "" {
+				t.Errorf("%s: %v", name, r)
+			}
+		}
 	}
 }
 
