@@ -71,7 +71,7 @@ func (o *output) unknown(d *directive) {
 	text := d.name() + " is left out"
 	if d.name() == "include" {
 		text = "include " + d.arg(0) + " is left out: have that file translated too"
-	} else if hint, ok := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; ok && hint.Key != "" {
+	} else if hint := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; hint.Key != "" {
 		text += ": " + hint.Key
 	}
 	o.note(d.line, "%s", text)
