@@ -100,9 +100,7 @@ func (s *server) manage(up *setup, bindings []*binding) error {
 	}
 	if s.acme != nil {
 		up.tls.manager = s.acme
-		if err := s.acme.Manage(up.tls.auto); err != nil {
-			return err
-		}
+		s.acme.Manage(up.tls.auto)
 	}
 	h, err := withErrorPages(h, up.pages)
 	if err != nil {

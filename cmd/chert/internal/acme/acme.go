@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -53,8 +52,8 @@ type Manager struct {
 	issuer *certmagic.ACMEIssuer
 	ctx    context.Context
 	cancel context.CancelFunc
-	where  string        // the folder
 	shared *redisStorage // nil for none
+	log    *slog.Logger
 
 	mu    sync.Mutex
 	names map[string]context.CancelFunc // ends attempts
@@ -66,7 +65,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	logger := zap.New(&core{o.Logger})
-	m := &Manager{names: make(map[string]context.CancelFunc), where: filepath.Clean(o.Storage)}
+	m := &Manager{names: make(map[string]context.CancelFunc), log: o.Logger}
 	var storage certmagic.Storage = &certmagic.FileStorage{Path: o.Storage}
 	if o.Redis != "" {
 		var err error
@@ -128,7 +127,7 @@ func prepare(dir string) error {
 // Manage makes names the ones that m has certificates for: those in the storage
 // at once, others as soon as the authority has issued them. Attempts that fail are
 // repeated, less and less often.
-func (m *Manager) Manage(names []string) error {
+func (m *Manager) Manage(names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var gone []certmagic.SubjectIssuer
@@ -145,13 +144,47 @@ func (m *Manager) Manage(names []string) error {
 			continue
 		}
 		ctx, cancel := context.WithCancel(m.ctx)
-		if err := m.cfg.ManageAsync(ctx, []string{name}); err != nil {
-			cancel()
-			return fmt.Errorf("cannot use the certificate of %s in %q: %w", name, m.where, err)
-		}
 		m.names[name] = cancel
+		go m.begin(ctx, name)
 	}
-	return nil
+}
+
+// How long begin pauses after a failure: at first, and at most.
+const (
+	leastPause = time.Second
+	mostPause  = time.Minute
+)
+
+// begin loads the certificate of a name, or obtains it. certmagic's ManageAsync repeats only what the authority
+// refuses: it gives a name up, for as long as the process runs, if the storage fails. A failure is logged again only
+// when it is another.
+func (m *Manager) begin(ctx context.Context, name string) {
+	said := ""
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		cert, err := m.cfg.CacheManagedCertificate(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = m.cfg.ObtainCertAsync(ctx, name); err == nil {
+				cert, err = m.cfg.CacheManagedCertificate(ctx, name)
+			}
+		}
+		if err == nil && cert.NeedsRenewal(m.cfg) {
+			// Without it ManageAsync would leave the renewal to the next check.
+			m.cache.Remove([]string{cert.Hash()})
+			err = m.cfg.ManageAsync(ctx, []string{name})
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if text := oneLine(err); text != said {
+			said = text
+			m.log.Error("acme: cannot get the certificate for "+name+"; it will be tried again", "error", text)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Certificate is a tls.Config.GetCertificate for the names, and for challenges.
