@@ -74,8 +74,10 @@ func (o *explainOptions) proxies(cfg *config.Config) (config.Proxies, error) {
 	if o.at == "" {
 		return cfg.Proxies, nil
 	}
+	at, _ := parseEndpoint(o.at)
 	for _, l := range cfg.Listen {
-		if l.Address == o.at {
+		// configChecks has accepted the file's.
+		if one, _ := parseEndpoint(l.Address); one.same(at) {
 			if l.Proxies != nil {
 				return *l.Proxies, nil
 			}

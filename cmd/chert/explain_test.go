@@ -9,7 +9,7 @@ import (
 )
 
 const explainedFile = `trusted_proxies = "10.0.0.1"
-listen = [":80", { address = ":81", trusted_proxies = "10.0.0.2" }]
+listen = [":80", { address = ":81", trusted_proxies = "10.0.0.2" }, { address = "unix:s", trusted_proxies = "unix" }]
 [[site]]
 hosts = ["a.example", "*.a.example"]
 root = "www"
@@ -76,6 +76,10 @@ func TestExplain(t *testing.T) {
 		{[]string{"http://a.example/f", "--at", ":80", "--from", "10.0.0.2", "--header", "X-Forwarded-For: 192.0.2.9"},
 			"request GET http://a.example/f from 10.0.0.2" + site +
 				"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
+		{[]string{"http://a.example/f", "--at", "unix:" + filepath.Dir(file) + "/./s", "--from", "unix",
+			"--header", "X-Forwarded-For: 192.0.2.9"},
+			"request GET http://a.example/f from a unix socket|trusted_proxies the client is 192.0.2.9" + site +
+				"|route none|headers passed|allow, deny passed|root DIR/www|path /f|response 200 OK, 5 bytes"},
 		{[]string{"http://a.example/f", "--from", "unix"}, "request GET http://a.example/f from a unix socket" + site +
 			"|route none|headers passed|allow, deny answered|response 403 Forbidden, 10 bytes"},
 		{[]string{"http://a.example/old/x%2fy"}, "request GET http://a.example/old/x%2fy" + from + site +

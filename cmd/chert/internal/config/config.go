@@ -188,7 +188,7 @@ func (l *loader) parse(file, name string, data []byte) *table {
 // loader makes a Config from tables.
 type loader struct {
 	*doc
-	dir    string // of the file that is being read
+	dir    string // of the file that is being read; absolute
 	checks Checks
 	hosts  vhost.Table[Position] // and where each is named
 
@@ -199,12 +199,16 @@ type loader struct {
 	byAddr map[string]*Upstream // of addresses in the place of names
 }
 
-// in makes relative paths those of a file, which is "" for the one that includes others.
+// in makes relative paths those of a file, which is "" for the one that includes others. What is made of them is the
+// same by whichever name the file is loaded: chert serve reloads it by its absolute one.
 func (l *loader) in(file string) {
 	if file == "" {
 		file = l.file
 	}
 	l.dir = filepath.Dir(file)
+	if abs, err := filepath.Abs(l.dir); err == nil {
+		l.dir = abs
+	}
 }
 
 func (l *loader) config(t *table, included []*table) *Config {
@@ -284,11 +288,13 @@ func (l *loader) config(t *table, included []*table) *Config {
 }
 
 // path makes a relative path relative to the file's folder.
-func (l *loader) path(p string) string {
+func (l *loader) path(p string) string { return inFolder(l.dir, p) }
+
+func inFolder(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
 	}
-	return filepath.Join(l.dir, p)
+	return filepath.Join(dir, p)
 }
 
 // claim reads the hosts of a site. No two may have the same.

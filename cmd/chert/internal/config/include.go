@@ -47,7 +47,7 @@ func (l *loader) include(t *table) (all []*table) {
 // included returns the files that a pattern matches, in the order of their names, or the one
 // that it is the name of.
 func (l *loader) included(pattern string) ([]string, error) {
-	path := l.path(pattern)
+	path := inFolder(filepath.Dir(l.file), pattern) // messages name them as they do l.file
 	switch {
 	case pattern == "":
 		return nil, errors.New("want the name of a file, or a pattern")

@@ -1,6 +1,10 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -57,6 +61,61 @@ func TestPathProblems(t *testing.T) {
 		got := problemsOf(t, tt.text)
 		if len(got) != 1 || !strings.HasPrefix(got[0], tt.want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A file is the same by a relative name, as which serve loads it first, as by the absolute one, as which it loads it
+// again. Mistakes name files as they were given.
+func TestRelativeName(t *testing.T) {
+	t.Parallel()
+	dir, want, err := load(t, `
+include = "more/*.toml"
+tls_storage = "state"
+listen = "unix:sock"
+[upstream.app]
+servers = ["unix:a.sock", "unix:b.sock"]
+balance = "hash uri"
+[[site]]
+hosts = ["a.example"]
+tls_auto = true
+proxy = "app"
+[[site.route]]
+path = "/img/{path...}"
+root = "img"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "c.toml")
+	if now, err := os.Getwd(); err != nil {
+		t.Fatal(err)
+	} else if file, err = filepath.Rel(now, file); err != nil {
+		t.Skip(err) // on another volume
+	}
+	got, err := Load(file, ofRates(checks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\ngot  %+v\nwant %+v", got, want)
+	}
+	if addr := got.Upstreams[0].Options.Servers[0].Addr; addr != "unix:"+filepath.Join(dir, "a.sock") {
+		t.Errorf("server %s", addr)
+	}
+	more := filepath.Join(dir, "more", "x.toml")
+	if err := os.Mkdir(filepath.Dir(more), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(more, []byte("[[site]]\nhosts = 'a.example'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load(file, ofRates(checks))
+	for _, text := range []string{
+		filepath.Join(filepath.Dir(file), "more", "x.toml") + ":2:9: ", "in line 9 of " + strconv.Quote(file),
+	} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v; want %s", err, text)
 		}
 	}
 }
