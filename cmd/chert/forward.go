@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/refusal"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/proxy"
 )
@@ -161,10 +163,17 @@ func editor(p *config.Proxy) (func(*proxy.Request), error) {
 				r.Out.URL = to.URL
 			})).ServeHTTP(nil, r.Out)
 		}
+		// Also what the upstream would take for one of them.
+		maps.DeleteFunc(r.Out.Header, func(sent string, _ []string) bool {
+			for name := range p.Headers {
+				if field.SameVariable(name, sent) {
+					return true
+				}
+			}
+			return false
+		})
 		for name, value := range p.Headers {
-			if value == "" {
-				r.Out.Header.Del(name)
-			} else {
+			if value != "" {
 				r.Out.Header.Set(name, value)
 			}
 		}

@@ -209,6 +209,28 @@ proxy = "app"
 	}
 }
 
+// What request_headers sets or removes is not sent by a client either under a name that CGI, WSGI, PHP and Rack have as
+// the same variable.
+func TestProxyRequestHeaders(t *testing.T) {
+	t.Parallel()
+	names := []string{"X-User", "X_User", "x_user", "X-Key_Id", "X-Key-Id", "X_key_id", "X-Other", "X_other"}
+	app := echo(t, "app", names...)
+	p, _ := startConfig(t, `
+[[site]]
+hosts = ["*"]
+proxy = "`+addrOfServer(app)+`"
+request_headers = { X-User = "", X-Key_Id = "chert" }
+`, nil)
+	sent := make(http.Header)
+	for _, name := range names {
+		sent[name] = []string{"client"}
+	}
+	got := send(t, newClient(t, ""), strings.TrimSuffix(p.urls[0], "/"), "/", "a.example", sent)
+	if want := "app GET / a.example||||chert|||client|client"; got.body != want {
+		t.Errorf("%d %q, want %q", got.status, got.body, want)
+	}
+}
+
 func TestProxySplit(t *testing.T) {
 	t.Parallel()
 	old, beta, some := echo(t, "old"), echo(t, "beta"), echo(t, "some")

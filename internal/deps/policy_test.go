@@ -143,7 +143,7 @@ var policy = []rule{
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
 	{pkg: "middleware", may: "internal/lastproxy direct direct/wire filter internal/rfc/percent internal/rfc/field internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/refusal internal/user internal/listing middleware/internal/wrap internal/view"},
 	{pkg: "middleware/basicauth", may: "direct direct/wire filter internal/refusal middleware/internal/wrap internal/view", other: "golang.org/x/crypto/bcrypt golang.org/x/crypto/argon2"},
-	{pkg: "middleware/forwardauth", may: "direct direct/wire filter middleware/internal/wrap"},
+	{pkg: "middleware/forwardauth", may: "direct direct/wire filter internal/rfc/field middleware/internal/wrap"},
 	{pkg: "middleware/jwt", may: "direct direct/wire filter ratelimit internal/refusal middleware/internal/wrap",
 		other: "github.com/golang-jwt/jwt/v5 github.com/MicahParks/jwkset"},
 	// Redis by its URL, and its streams, for packages that keep something there.

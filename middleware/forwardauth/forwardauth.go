@@ -13,6 +13,7 @@ import (
 
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -112,18 +113,9 @@ func (f *Forward) removes(connection []string) bool {
 	return false
 }
 
-// owns reports whether a field of a request is one of Headers, or one that programs which
-// have it as a variable (RFC 3875 section 4.1.18) could take for one.
+// owns reports whether a field of a request is one of Headers, or one that programs could take for one.
 func (f *Forward) owns(name string) bool {
-	return slices.ContainsFunc(f.o.Headers, func(h string) bool { return sameVariable(h, name) })
-}
-
-func sameVariable(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	dash := func(s string) string { return strings.ReplaceAll(s, "_", "-") }
-	return strings.EqualFold(dash(a), dash(b))
+	return slices.ContainsFunc(f.o.Headers, func(h string) bool { return field.SameVariable(h, name) })
 }
 
 // forwarded returns r with the fields of an answer.

@@ -22,6 +22,12 @@ func EqualFold[A, B []byte | string](a A, b B) bool {
 	return true
 }
 
+// SameVariable reports whether programs that have fields as variables (RFC 3875 section 4.1.18), as those of WSGI, PHP
+// and Rack, take one name for the other: '_' is '-' for them, and letters have no case.
+func SameVariable(a, b string) bool {
+	return len(a) == len(b) && EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
+}
+
 // Joined returns the value of the named field, nil if there is none. Several
 // lines are one list (RFC 9110 section 5.3), so this is for fields that are
 // lists. It allocates only if there are several lines; a single one is a slice

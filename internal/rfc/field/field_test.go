@@ -30,6 +30,25 @@ func TestEqualFold(t *testing.T) {
 	}
 }
 
+func TestSameVariable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"X-User", "X-User", true},
+		{"X-User", "x_uSER", true},
+		{"X_User-Id", "X-User_Id", true},
+		{"X-User", "XUser", false},
+		{"X-User", "X.User", false},
+		{"X-User", "X-Use", false},
+	} {
+		if SameVariable(tt.a, tt.b) != tt.want || SameVariable(tt.b, tt.a) != tt.want {
+			t.Errorf("%q, %q: not %v", tt.a, tt.b, tt.want)
+		}
+	}
+}
+
 func TestHasToken(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string]bool{
