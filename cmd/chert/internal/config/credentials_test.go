@@ -1,6 +1,16 @@
 package config
 
-import "testing"
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
 
 func TestCredentialProblems(t *testing.T) {
 	t.Parallel()
@@ -34,5 +44,50 @@ func TestCredentialProblems(t *testing.T) {
 		if len(got) == 0 || got[len(got)-1] != tt.want {
 			t.Errorf("%s:\ngot  %q\nwant %s", tt.text, got, tt.want)
 		}
+	}
+}
+
+func TestTokenKeys(t *testing.T) {
+	t.Parallel()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind string, der []byte, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	publicKey := text("PUBLIC KEY", der, err)
+	der, err = x509.MarshalPKCS8PrivateKey(private)
+	privateKey := text("PRIVATE KEY", der, err)
+	secret := strings.Repeat("s", 64) + "\n"
+	for _, tt := range []struct{ name, key, algorithms, want string }{
+		{"public", publicKey, `"EdDSA"`, ""},
+		{"secret", secret, `["HS256", "HS512"]`, ""},
+		{"private", privateKey, `"EdDSA"`, "KEY is a private key; want the public one, which verifies"},
+		{"a secret as a public key", secret, `"EdDSA"`, "KEY has no public key in PEM"},
+		{"a public key as a secret", publicKey, `"HS256"`, "KEY has a key in PEM; HS256 wants a secret"},
+		{"as both", "a comment\n" + publicKey, `["EdDSA", "HS384"]`, "KEY has a key in PEM; HS384 wants a secret"},
+		{"a private key as a secret", privateKey, `"HS512"`, "KEY has a key in PEM; HS512 wants a secret"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "key")
+			if err := os.WriteFile(file, []byte(tt.key), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if tt.want != "" {
+				want = []string{"4:15: key: " + strings.Replace(tt.want, "KEY", strconv.Quote(file), 1)}
+			}
+			got := problemsOf(t, "[[site]]\nhosts = '*'\nroot = 'www'\njwt = { key = '"+file+"', algorithms = "+tt.algorithms+
+				", issuer = 'i', audience = 'a' }\n")
+			if !slices.Equal(got, want) {
+				t.Errorf("\ngot  %q\nwant %q", got, want)
+			}
+		})
 	}
 }

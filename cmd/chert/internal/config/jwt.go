@@ -110,16 +110,19 @@ var jwtWords = strings.NewReplacer(
 )
 
 // jwtKey reads a key for an algorithm: a public one in PEM, or what is in the file, without
-// white space around it, for HS.
+// white space around it, for HS. With a public key as the secret of HS everybody could issue tokens.
 func (l *loader) jwtKey(file, algorithm string, at Position) (data []byte, key any, err error) {
 	if data, err = readPart(l.path(file)); err != nil {
 		return nil, nil, fmt.Errorf("%q: %w", file, err)
 	}
+	block, _ := pem.Decode(data)
 	if strings.HasPrefix(algorithm, "HS") {
+		if block != nil {
+			return nil, nil, fmt.Errorf("%q has a key in PEM; %s wants a secret", file, algorithm)
+		}
 		l.secret("the key of tokens", l.path(file), at)
 		return data, bytes.TrimSpace(data), nil
 	}
-	block, _ := pem.Decode(data)
 	switch {
 	case block == nil:
 		return nil, nil, fmt.Errorf("%q has no public key in PEM", file)
