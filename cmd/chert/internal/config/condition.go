@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -55,4 +56,19 @@ func (l *loader) condition(t *table) *middleware.Condition {
 		return nil
 	}
 	return &c
+}
+
+// canonical returns a text that is the same for conditions that are written in another order, or with names of fields
+// in another case.
+func canonical(c *middleware.Condition) string {
+	header := make(map[string]string)
+	for name, value := range c.Header {
+		header[http.CanonicalHeaderKey(name)] = value
+	}
+	var from []string
+	for _, p := range c.From {
+		from = append(from, p.String())
+	}
+	slices.Sort(from)
+	return fmt.Sprintf("%q %q %q %q %v", header, c.Cookie, c.Query, from, c.FromLocal) // maps in the order of keys
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/cmd/chert/internal/vhost"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/ratelimit"
 )
 
@@ -113,7 +114,7 @@ func (l *loader) requestTimes(t *table, o *Limits) {
 // own gives a site counters of its own, where it has the limits of [defaults].
 func (o Limits) own(hosts []vhost.Pattern) Limits {
 	if o.Rate != nil {
-		o.Rate = &SiteRate{counterName(hosts, "", nil), o.Rate.Rates}
+		o.Rate = &SiteRate{counterName(hosts, "", nil, nil), o.Rate.Rates}
 	}
 	if o.Concurrent != nil {
 		o.Concurrent = &Concurrent{o.Concurrent.Max}
@@ -124,14 +125,17 @@ func (o Limits) own(hosts []vhost.Pattern) Limits {
 // counterName returns the name of the counters of a site, or of its route. It does not depend
 // on the order of lists in the file. It is a hash, since names of counters are short, of few
 // characters, and seen by clients.
-func counterName(hosts []vhost.Pattern, path string, methods []string) string {
+func counterName(hosts []vhost.Pattern, path string, methods []string, when *middleware.Condition) string {
 	var names []string
 	for _, h := range hosts {
 		names = append(names, string(h))
 	}
 	slices.Sort(names)
-	sum := sha256.Sum256([]byte(strings.Join(names, ",") + "\x00" + path + "\x00" +
-		strings.Join(slices.Sorted(slices.Values(methods)), ",")))
+	text := strings.Join(names, ",") + "\x00" + path + "\x00" + strings.Join(slices.Sorted(slices.Values(methods)), ",")
+	if when != nil {
+		text += "\x00" + canonical(when)
+	}
+	sum := sha256.Sum256([]byte(text))
 	kind := "site-"
 	if path != "" {
 		kind = "route-"

@@ -143,12 +143,50 @@ response_timeout = "0s"
 	if len(names) != 3 {
 		t.Errorf("two have the same name: %v", names)
 	}
-	if counterName(a.Hosts[:1], "", nil) == a.Limits.Rate.Name {
+	if counterName(a.Hosts[:1], "", nil, nil) == a.Limits.Rate.Name {
 		t.Error("the name does not depend on all hosts")
 	}
 	a.Hosts[0], a.Hosts[1] = a.Hosts[1], a.Hosts[0]
-	if counterName(a.Hosts, "", nil) != a.Limits.Rate.Name {
+	if counterName(a.Hosts, "", nil, nil) != a.Limits.Rate.Name {
 		t.Error("the name depends on the order of hosts")
+	}
+}
+
+// Routes that conditions choose between count apart, as others do, and by the same names however they are written.
+func TestCountersOfConditions(t *testing.T) {
+	t.Parallel()
+	const other = "route-18c95979fde4b332" // stays, also over versions of chert
+	name := func(condition string) string {
+		t.Helper()
+		const route = "[[site.route]]\npath = '/a'\nrespond = 200\nlimits.rate = '1/s'\n"
+		_, cfg, err := load(t, "[[site]]\nhosts = '*'\n"+route+condition+"\n"+route)
+		if err != nil {
+			t.Fatalf("%s: %v", condition, err)
+		}
+		routes := cfg.Sites[0].Routes
+		if got := routes[1].Limits.Rate.Name; got != other {
+			t.Errorf("%s: the other route has %s, want %s", condition, got, other)
+		}
+		return routes[0].Limits.Rate.Name
+	}
+	seen := map[string]string{other: "the other route"}
+	for _, tt := range []struct{ condition, same string }{
+		{"header = { X-A = '1', x-b = '*' }", "header = { X-B = '*', x-a = '1' }"},
+		{"header = { X-A = '2', X-B = '*' }", ""},
+		{"cookie = { X-A = '1', X-B = '*' }", ""},
+		{"query = { X-A = '1', X-B = '*' }", "query = { X-B = '*', X-A = '1' }"},
+		{"query = { X-A = '1' }\ncookie = { b = '1' }", "cookie = { b = '1' }\nquery = { X-A = '1' }"},
+		{"from = ['192.0.2.1', '2001:db8::/32']", "from = ['2001:db8:1::/32', '192.0.2.1/32']"},
+		{"from = ['192.0.2.1', '2001:db8::/32', 'unix']", ""},
+	} {
+		got := name(tt.condition)
+		if before, ok := seen[got]; ok {
+			t.Errorf("%s counts with %s", tt.condition, before)
+		}
+		seen[got] = tt.condition
+		if tt.same != "" && name(tt.same) != got {
+			t.Errorf("%s does not count with %s", tt.same, tt.condition)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func (l *loader) route(t *table, cfg *Config, site Site, base options, each shar
 	r.Policy = l.policy(t, site.Policy)
 	r.ClientCert, _ = l.clientCert(t, site.ClientCert, site.TLS, true)
 	if r.Limits.Rate != nil && r.Limits.Rate != site.Limits.Rate {
-		r.Limits.Rate.Name = counterName(site.Hosts, r.Path, r.Methods)
+		r.Limits.Rate.Name = counterName(site.Hosts, r.Path, r.Methods, r.When)
 	}
 	before := len(t.asked)
 	o := l.options(t, base)
