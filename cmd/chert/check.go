@@ -99,7 +99,8 @@ func newCheckCmd() *cobra.Command {
 	f.StringVar(&o.from, "from", "127.0.0.1", "the `address` it comes from, or \"unix\"")
 	f.StringVar(&o.against, "against", "", "tell which share of the keys of upstreams with a hash move\nfrom the "+
 		"servers of this `file`, an older one")
-	f.StringVar(&o.at, "at", "", "the `address` it comes to, as in listen; for one with trusted_proxies of its own")
+	f.StringVar(&o.at, "at", "", "the `address` it comes to, as in listen; plain HTTP comes to\nhttp_redirect "+
+		"otherwise, if there is one")
 	return cmd
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
+	"github.com/chert-http/chert/cmd/chert/internal/vhost"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/ratelimit"
@@ -69,22 +72,52 @@ func (o *explainOptions) request() (*http.Request, error) {
 	return r, nil
 }
 
-// proxies returns those that are trusted on the address that the request comes to.
-func (o *explainOptions) proxies(cfg *config.Config) (config.Proxies, error) {
+// address returns where the request comes to: one of the addresses of the file, the zero Listen for no certain one, or
+// where it redirects plain HTTP.
+func (o *explainOptions) address(cfg *config.Config, scheme string) (l config.Listen, redirects bool, err error) {
 	if o.at == "" {
-		return cfg.Proxies, nil
+		return l, cfg.HTTPRedirect != "" && scheme == "http", nil
 	}
-	at, _ := parseEndpoint(o.at)
-	for _, l := range cfg.Listen {
-		// configChecks has accepted the file's.
-		if one, _ := parseEndpoint(l.Address); one.same(at) {
-			if l.Proxies != nil {
-				return *l.Proxies, nil
-			}
-			return cfg.Proxies, nil
+	at, err := parseEndpoint(o.at)
+	if err != nil {
+		return l, false, fmt.Errorf("--at: %w", err)
+	}
+	is := func(text string) bool {
+		e, err := parseEndpoint(text)
+		return err == nil && e.same(at)
+	}
+	i := slices.IndexFunc(cfg.Listen, func(l config.Listen) bool { return is(l.Address) })
+	switch {
+	case i >= 0:
+		return cfg.Listen[i], false, nil
+	case is(cfg.HTTPRedirect):
+		return l, true, nil
+	}
+	return l, false, fmt.Errorf("--at: the file does not listen on %q", o.at)
+}
+
+// upgradeOf returns what responds at http_redirect.
+func upgradeOf(cfg *config.Config) (http.Handler, error) {
+	var hosts vhost.Table[*tlsSite] // of which only the names matter
+	for _, spec := range tlsSpecs(cfg) {
+		for _, h := range spec.hosts {
+			hosts.Add(h, nil)
 		}
 	}
-	return config.Proxies{}, fmt.Errorf("--at: the file does not listen on %q", o.at)
+	encrypted, plain := "0", "0" // as server.manage
+	if cfg.Listen == nil {
+		encrypted = defaultListen.port()
+	}
+	for _, l := range cfg.Listen {
+		if e, err := parseEndpoint(l.Address); err == nil && e.port() != "" && !l.Plain {
+			encrypted = e.port()
+			break
+		}
+	}
+	if e, err := parseEndpoint(cfg.HTTPRedirect); err == nil && e.port() != "" {
+		plain = e.port()
+	}
+	return withErrorPages(&upgrade{hosts: &hosts, port: encrypted, own: plain}, cfg.Errors)
 }
 
 // parsePeer returns the RemoteAddr of a client with an address, or of one on a unix socket.
@@ -165,9 +198,16 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	proxies, err := o.proxies(cfg)
+	at, redirects, err := o.address(cfg, r.URL.Scheme)
 	if err != nil {
 		return err
+	}
+	if r.URL.Scheme == "https" && !at.Plain {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	proxies := cfg.Proxies
+	if at.Proxies != nil {
+		proxies = *at.Proxies
 	}
 	t := new(trace)
 	all, err := buildSites(cfg, nil, limiter{store: ratelimit.NewMemory(nil)}, nil, nil,
@@ -179,27 +219,35 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{})))
 	from := clientOf(r)
 	t.add("request", fmt.Sprintf("%s %s from %s", r.Method, o.target, from))
-	w := &answer{header: make(http.Header)}
-	behind(noted{func(*http.Request) {
+	h := behind(noted{func(*http.Request) {
 		if client := clientOf(r); client != from {
 			t.add("trusted_proxies", "the client is "+client)
 		}
 		if len(cfg.RateLimit.Rates) > 0 {
 			t.add("rate_limit", "not counted here")
 		}
-	}, all}, proxies, false).ServeHTTP(w, r)
+	}, all}, proxies, false)
+	if redirects {
+		if h, err = upgradeOf(cfg); err != nil {
+			return err
+		}
+		t.add("http_redirect", cfg.HTTPRedirect)
+	}
+	w := &answer{header: make(http.Header)}
+	h.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK) // if there is none yet
+	t.print(w, out)
+	return nil
+}
+
+// print prints the steps, and the response.
+func (t *trace) print(w *answer, out io.Writer) {
 	if t.forwarded {
 		t.add("response", "that of the upstream")
 	} else {
 		t.add("response", fmt.Sprintf("%d %s, %s", w.status, http.StatusText(w.status), plural(w.n, "byte")))
 	}
-	names := make([]string, 0, len(w.header))
-	for name := range w.header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(w.header)) {
 		for _, value := range w.header[name] {
 			t.add("", name+": "+value)
 		}
@@ -211,7 +259,6 @@ func explain(cfg *config.Config, o *explainOptions, out io.Writer) error {
 	for _, line := range t.lines {
 		fmt.Fprintf(out, "%-*s  %s\n", width, line[0], line[1])
 	}
-	return nil
 }
 
 // clientOf returns the address of a request's client, for people.

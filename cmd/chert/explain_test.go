@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"golang.org/x/crypto/bcrypt"
 )
 
@@ -106,6 +113,110 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q: %d %s\ngot  %s\nwant %s", tt.args, code, stderr, text, tt.want)
 		}
 	}
+}
+
+// What is explained of requests is what a server of the file does with them.
+func TestExplainServes(t *testing.T) {
+	t.Parallel()
+	ca, dir := newCA(t), t.TempDir()
+	ca.server(dir, "a", "a.example")
+	app := echo(t, "app")
+	encrypted, inner, plain := freeport.Addr(t), freeport.Addr(t), freeport.Addr(t)
+	file := filepath.Join(dir, "c.toml")
+	write(t, file, fmt.Sprintf(`
+listen = [{ address = %q, tls = false }, %q]
+http_redirect = %q
+[[site]]
+hosts = ["a.example"]
+tls_cert = "a.pem"
+tls_key = "a-key.pem"
+hsts = "365d"
+[[site.route]]
+path = "/f"
+respond = 200
+body = "of a"
+[[site.route]]
+path = "/api/{rest...}"
+proxy = %q
+strip = true
+[[site.route.rewrite]]
+from = "^/old/(.*)$"
+to = "/new/{1}?{query}&from=old"
+[[site.route]]
+path = "/app/{rest...}"
+proxy = %[4]q
+`, inner, encrypted, plain, addrOfServer(app)))
+	start(t, "--config", file)
+	_, port, _ := net.SplitHostPort(encrypted)
+	_, plainPort, _ := net.SplitHostPort(plain)
+	const hsts = "|Strict-Transport-Security: max-age=31536000"
+	for _, tt := range []struct{ url, at, want string }{
+		{"https://a.example/f", encrypted, "200 OK" + hsts},
+		{"https://a.example/none", encrypted, "404 Not Found" + hsts},
+		{"http://a.example/f", plain, "301 Moved Permanently|Location: https://a.example/f"},
+		{"http://a.example:" + plainPort + "/f?q", plain,
+			"301 Moved Permanently|Location: https://a.example:" + port + "/f?q"},
+		{"http://b.example/f", plain, "421 Misdirected Request"},
+		{"http://a.example/f", inner, "200 OK"},
+		{"https://a.example/api/old/x?q", encrypted, "GET /new/x?q&from=old, Host a.example"},
+		{"https://a.example/api/x%2fy?q=%zz", encrypted, "GET /x%2fy?q=%zz, Host a.example"},
+		{"https://a.example/app/old/x", encrypted, "GET /app/old/x, Host a.example"},
+	} {
+		if got := servedAt(t, tt.at, ca, tt.url); got != tt.want {
+			t.Errorf("%s: served %q, want %q", tt.url, got, tt.want)
+		}
+		for _, at := range []string{"", tt.at} {
+			args := []string{"check", file, "--explain", tt.url}
+			if at != "" {
+				args = append(args, "--at", at)
+			} else if tt.at == inner {
+				continue // http_redirect is meant
+			}
+			_, stdout, stderr := inProcess(t, args...)
+			for text := range strings.SplitSeq(tt.want, "|") {
+				if !strings.Contains(stdout, text) {
+					t.Errorf("%q: %s%s\nwant %s", args, stderr, stdout, text)
+				}
+			}
+			if strings.Contains(stdout, "Strict-Transport-Security") != strings.HasPrefix(tt.url, "https:") &&
+				!strings.Contains(stdout, "not asked") {
+				t.Errorf("%q: %s", args, stdout)
+			}
+		}
+	}
+}
+
+// servedAt asks the server at an address for a URL, and returns what --explain says of it.
+func servedAt(t *testing.T, addr string, ca *testCA, url string) string {
+	t.Helper()
+	c := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.pool},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}
+	defer c.CloseIdleConnections()
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := strings.Fields(string(body)); len(f) == 4 && f[0] == "app" { // by echo
+		return f[1] + " " + f[2] + ", Host " + f[3]
+	}
+	text := fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode))
+	for _, name := range []string{"Location", "Strict-Transport-Security"} {
+		if v := res.Header.Get(name); v != "" {
+			text += "|" + name + ": " + v
+		}
+	}
+	return text
 }
 
 func TestExplainMistakes(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/chert-http/chert/cmd/chert/internal/config"
@@ -265,11 +266,19 @@ func pointOf(client string) (n uint64, ok bool) {
 
 // forward returns an action that tells what would be forwarded.
 func (t *trace) forward(p *config.Proxy) (direct.Handler, error) {
+	edit, err := editor(p)
+	if err != nil {
+		return nil, err
+	}
 	one := func(c *config.Upstream) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			target, host := r.URL.RequestURI(), r.Host
-			if p.Strip != "" {
-				target = strings.TrimPrefix(target, p.Strip)
+			target, host := strings.TrimPrefix(r.URL.RequestURI(), p.Strip), r.Host
+			if u, err := url.ParseRequestURI(target); err == nil && len(p.Rewrite) > 0 {
+				out := r.Clone(r.Context())
+				out.URL = u
+				if edit(&proxy.Request{In: r, Out: out, Upstream: c.Options.Name}); out.URL != u {
+					target = out.URL.RequestURI()
+				}
 			}
 			switch p.Host {
 			case "":
@@ -296,7 +305,6 @@ func (t *trace) forward(p *config.Proxy) (direct.Handler, error) {
 		}
 	}
 	if len(choices) > 0 {
-		var err error
 		if h, err = middleware.Choose(h, choices...); err != nil {
 			return nil, err
 		}
