@@ -222,6 +222,7 @@ func (l *loader) config(t *table, included []*table) *Config {
 	}
 	cfg.Timeouts = l.timeouts(t)
 	if s, at, ok := t.str("admin"); ok {
+		s = l.endpoint(s)
 		if err := l.checks.Listen(addresses(cfg.Listen), s); err != nil {
 			l.errorf(at, "admin: %v", err)
 		} else {

@@ -66,17 +66,25 @@ func (l *loader) listen(t *table) (all []Listen) {
 // address adds one address, if it can be beside all.
 func (l *loader) address(all []Listen, one Listen) []Listen {
 	text := one.Address
-	if path, ok := strings.CutPrefix(text, "unix:"); ok && path != "" && path[0] != '@' && path[0] != '?' {
-		path, access, _ := strings.Cut(path, "?")
-		if one.Address = "unix:" + l.path(path); access != "" {
-			one.Address += "?" + access
-		}
-	}
+	one.Address = l.endpoint(text)
 	if err := l.checks.Listen(addresses(all), one.Address); err != nil {
 		l.errorf(one.at, "listen: %q: %v", text, err)
 		return all
 	}
 	return append(all, one)
+}
+
+// endpoint makes the path of a socket in an address relative to the file's folder.
+func (l *loader) endpoint(text string) string {
+	path, ok := strings.CutPrefix(text, "unix:")
+	if !ok || path == "" || path[0] == '@' || path[0] == '?' {
+		return text
+	}
+	path, access, _ := strings.Cut(path, "?")
+	if text = "unix:" + l.path(path); access != "" {
+		text += "?" + access
+	}
+	return text
 }
 
 // listenBlock reads [[listen]]; ok is false if it has no address.

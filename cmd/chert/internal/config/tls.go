@@ -131,6 +131,7 @@ func (l *loader) tls(t *table, cfg *Config) {
 		l.errorf(t.spot.child("tls_staging").key, "tls_staging and tls_ca contradict each other; leave one out")
 	}
 	if s, at, ok := t.str("http_redirect"); ok {
+		s = l.endpoint(s)
 		if err := l.checks.Listen(addresses(cfg.Listen), s); err != nil {
 			l.errorf(at, "http_redirect: %v", err)
 		} else {
