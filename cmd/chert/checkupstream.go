@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,8 +57,9 @@ func unresolved(cfg *config.Config) []string {
 		}
 		for _, s := range o.Servers {
 			host, _, err := net.SplitHostPort(s.Addr)
-			if _, isAddr := netip.ParseAddr(host); err != nil || isAddr == nil || seen[host] {
-				continue // also a unix socket
+			_, isAddr := netip.ParseAddr(host)
+			if strings.HasPrefix(s.Addr, "unix:") || err != nil || isAddr == nil || seen[host] {
+				continue
 			}
 			seen[host] = true
 			ask(o.Name, host, func(ctx context.Context, name string) error {

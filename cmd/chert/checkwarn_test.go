@@ -42,6 +42,7 @@ func TestCheckDoubts(t *testing.T) {
 		{"by default", "[[site]]\nhosts = '*'\nproxy = 'localhost:8080'\n", "chert itself listens on localhost:8080"},
 		{"another port", "listen = ':81'\n[[site]]\nhosts = '*'\nproxy = '127.0.0.1:8080'\n", ""},
 		{"another address", "listen = '127.0.0.2:81'\n[[site]]\nhosts = '*'\nproxy = '127.0.0.1:81'\n", ""},
+		{"a socket of an upstream", "[[site]]\nhosts = '*'\nproxy = 'unix:app.sock'\n", ""},
 		{"a loop", redirect("b.example", "http://B.example/x{uri}"), `the redirect for "b.example" leads to itself`},
 		{"a loop by the host", redirect("*.b.example", "http://{host}{uri}"), `the redirect for "*.b.example" leads to itself`},
 		{"a loop below a wildcard", redirect("*", "http://b.example{uri}"), `the redirect for "*" leads to itself`},
