@@ -168,9 +168,13 @@ func (m *Manager) begin(ctx context.Context, name string) {
 			}
 		}
 		if err == nil && cert.NeedsRenewal(m.cfg) {
-			// Without it ManageAsync would leave the renewal to the next check.
-			m.cache.Remove([]string{cert.Hash()})
-			err = m.cfg.ManageAsync(ctx, []string{name})
+			old := cert.Hash()
+			if err = m.cfg.RenewCertAsync(ctx, name, false); err == nil {
+				cert, err = m.cfg.CacheManagedCertificate(ctx, name)
+			}
+			if err == nil && cert.Hash() != old {
+				m.cache.Remove([]string{old})
+			}
 		}
 		if err == nil || ctx.Err() != nil {
 			return
