@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -304,6 +305,60 @@ func TestWriteLimits(t *testing.T) {
 			c.open(true, headers(get...))
 			if err := servertest.Await(t, failed, "an error"); !servertest.IsTimeout(err) {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a handler sends after its deadline fails, however little it is, and the answer is reset.
+func TestWriteDeadlines(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(w http.ResponseWriter) error{
+		"Write and Flush": func(w http.ResponseWriter) error {
+			io.WriteString(w, "late")
+			return http.NewResponseController(w).Flush()
+		},
+		"Flush": func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+		"a second Flush": func(w http.ResponseWriter) error {
+			rc := http.NewResponseController(w)
+			rc.SetWriteDeadline(time.Time{})
+			rc.Flush()
+			rc.SetWriteDeadline(time.Now())
+			return rc.Flush()
+		},
+		"much": func(w http.ResponseWriter) error {
+			_, err := w.Write(make([]byte, 100<<10))
+			return err
+		},
+		"an interim response": func(w http.ResponseWriter) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			_, err := io.WriteString(w, "late")
+			return err
+		},
+		"Write": func(w http.ResponseWriter) error {
+			io.WriteString(w, "late") // sent when the handler returns
+			return os.ErrDeadlineExceeded
+		},
+		"nothing": func(w http.ResponseWriter) error { return os.ErrDeadlineExceeded },
+		"nothing more": func(w http.ResponseWriter) error {
+			rc := http.NewResponseController(w)
+			rc.SetWriteDeadline(time.Time{})
+			rc.Flush()
+			rc.SetWriteDeadline(time.Now())
+			return os.ErrDeadlineExceeded
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failed := make(chan error, 1)
+			s := serve(t, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+				http.NewResponseController(w).SetWriteDeadline(time.Now().Add(-time.Second))
+				failed <- send(w)
+			})})
+			got := s.raw().get("/").ending()
+			err := servertest.Await(t, failed, "an error")
+			if !errors.Is(err, os.ErrDeadlineExceeded) || got != "RESET H3_INTERNAL_ERROR" {
+				t.Errorf("%v, the answer: %s", err, got)
 			}
 		})
 	}

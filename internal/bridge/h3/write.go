@@ -47,6 +47,9 @@ func (st *stream) begin(n int) (size uint64, err error) {
 // put sends a field section, unless it is empty, and then a and b as DATA, unless both are. It
 // waits for the client if it must.
 func (st *stream) put(head, a, b []byte) error {
+	if st.overdue() { // TryWrite has no deadline
+		return os.ErrDeadlineExceeded
+	}
 	n := len(a) + len(b)
 	if len(head) == 0 && n == 0 {
 		return nil
@@ -96,13 +99,13 @@ func (st *stream) write(p []byte) error {
 	}
 	st.yield()
 	for {
-		stalled := st.beginWrite()
+		st.beginWrite()
 		n, err := st.str.Write(p)
 		st.kept = 0 // but for less than a packet
 		if p = p[n:]; len(p) == 0 {
 			return nil
 		}
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !stalled()) {
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || st.overdue()) {
 			return err
 		}
 	}
@@ -119,15 +122,16 @@ func (st *stream) endSent() error {
 	return err
 }
 
-// beginWrite sets the deadline of a write. stalled reports, after it, whether that was one of
-// WriteStall alone, which begins anew when something was sent.
-func (st *stream) beginWrite() (stalled func() bool) {
+// beginWrite sets the deadline of a write. That of WriteStall begins anew when something was sent.
+func (st *stream) beginWrite() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.str.SetWriteDeadline(conn.Sooner(st.writeBy, conn.After(st.s.Shared.Limits.WriteStall)))
-	return func() bool {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		return st.writeBy.IsZero() || time.Now().Before(st.writeBy)
-	}
+}
+
+// overdue reports whether the answer's deadline has passed.
+func (st *stream) overdue() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return !st.writeBy.IsZero() && !time.Now().Before(st.writeBy)
 }
