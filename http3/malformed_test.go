@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert"
 	codec "github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // reads answers what a body is.
@@ -216,5 +217,39 @@ func TestRefusedEarly(t *testing.T) {
 				t.Errorf("what is sent meets %v, want %s", ending(err), want)
 			}
 		})
+	}
+}
+
+// A client may send a request again that is rejected for its fields (RFC 9114 section 4.1.1), but not
+// one whose handler runs when there is no room for its trailers.
+func TestNoRoomForTrailers(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan bool, 100), make(chan bool)
+	s := serve(t, &chert.Server{MaxHeaderBytes: 2048, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		begun <- true
+		if reads(w, r); r.Method == http.MethodGet {
+			<-release
+		}
+	})})
+	defer close(release)
+	c := s.raw()
+	e := c.open(false, headers(post...), data("x"))
+	servertest.Await(t, begun, "the handler")
+	ends := make(chan string, 100)
+	for full := false; !full; {
+		e := c.open(true, headers(with(get, "a: "+strings.Repeat("b", 1700))...))
+		go func() { ends <- e.read().ending() }()
+		select {
+		case <-begun:
+		case got := <-ends:
+			if full = true; got != "RESET H3_REQUEST_REJECTED" {
+				t.Fatal(got)
+			}
+		}
+	}
+	e.Write(headers("a: " + strings.Repeat("b", 1950)))
+	e.Close()
+	if got := e.read().ending(); got != "RESET H3_EXCESSIVE_LOAD" {
+		t.Error(got)
 	}
 }

@@ -236,6 +236,9 @@ func (st *stream) bodyError(err error) error {
 	case st.s.failed(err):
 	case err == errTooLarge: // trailers
 		st.abort(errMessage)
+	case err == errNoRoom: // the same. RFC 9114 section 4.1.1: H3_REQUEST_REJECTED is of what no handler has seen
+		err = errTrailers
+		st.abort(errTrailers)
 	case errors.As(err, &e):
 		st.abort(e)
 	}

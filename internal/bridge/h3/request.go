@@ -52,6 +52,7 @@ var (
 	errMessage    = &http3.StreamError{Code: http3.MessageError, Reason: "malformed request"}
 	errIncomplete = &http3.StreamError{Code: http3.RequestIncomplete, Reason: "the request has not come to its end"}
 	errNoRoom     = &http3.StreamError{Code: http3.RequestRejected, Reason: "too many fields of requests"}
+	errTrailers   = &http3.StreamError{Code: http3.ExcessiveLoad, Reason: errNoRoom.Reason}
 	errTooLarge   = errors.New("the request's fields are too large")
 	errDataFirst  = &http3.ConnError{Code: http3.FrameUnexpected, Reason: "DATA before HEADERS"}
 	errAfter      = &http3.ConnError{Code: http3.FrameUnexpected, Reason: "a frame after the trailers"}
