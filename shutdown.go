@@ -166,8 +166,8 @@ func (s *Server) hold() (release func()) {
 // at once. Drain stops accepting and then lets connections end over the time over:
 //
 //   - A request that arrives is served, and is the last of its connection: the response has
-//     "Connection: close", or HTTP/2 clients get GOAWAY. Clients that are busy leave in this way,
-//     and lose no request.
+//     "Connection: close", or clients of HTTP/2 and 3 get GOAWAY. Clients that are busy leave in
+//     this way, and lose no request.
 //   - Idle connections are closed, WebSockets closed with CodeGoingAway and streams of package
 //     eventstream ended, one after another.
 //

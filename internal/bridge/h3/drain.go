@@ -22,19 +22,24 @@ type drain struct {
 // Drain ends the connection when the requests have been answered that the client has sent before
 // it can know. What has outlived its handler is told to stop if the server does.
 func (s *Session) Drain() {
-	s.mu.Lock()
-	first := !s.drain.begun && !s.over
-	if first {
-		s.drain.begun = true
-		s.goAwayLocked(noGoAway)
-		time.AfterFunc(s.transit(), s.drainLast)
-	}
-	s.mu.Unlock()
+	s.startDrain()
 	if s.Ending() {
 		for _, st := range s.all() {
 			st.stop()
 		}
 	}
+}
+
+// startDrain is Drain that leaves alone what has outlived its handler.
+func (s *Session) startDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drain.begun || s.over {
+		return
+	}
+	s.drain.begun = true
+	s.goAwayLocked(noGoAway)
+	time.AfterFunc(s.transit(), s.drainLast)
 }
 
 // transit is how long what is on its way may take.

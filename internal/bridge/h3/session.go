@@ -164,6 +164,9 @@ func (s *Session) open(str Stream) *stream {
 	s.mu.Unlock()
 	release(due)
 	s.showState()
+	if !s.KeepAlives() {
+		s.startDrain()
+	}
 	return st
 }
 

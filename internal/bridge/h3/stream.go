@@ -119,7 +119,7 @@ func (st *stream) finish() {
 	s := st.s
 	st.unsee()
 	if st.leave {
-		s.Drain()
+		s.startDrain()
 	}
 	switch {
 	case st.tunnel != nil:

@@ -1,0 +1,52 @@
+package http3_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/eventstream"
+	codec "github.com/chert-http/chert/internal/http3"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// Without keep-alives, and when the server drains, a request is the last of its connection, whose event
+// streams go on.
+func TestLastRequest(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, s *running){
+		"SetKeepAlivesEnabled": func(_ context.Context, s *running) { s.SetKeepAlivesEnabled(false) },
+		"Drain":                func(ctx context.Context, s *running) { go s.Drain(ctx, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, topic := events(t, &eventstream.Options{}, &chert.Server{})
+			c := s.raw()
+			e := c.open(true, headers(path(get, "/events")...))
+			servertest.Eventually(t, "it is open", func() bool { return topic.Len() == 1 })
+			away := c.goAways()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			end(ctx, s)
+			servertest.Eventually(t, "requests are rejected", func() bool {
+				got := c.get("/").ending()
+				if got != "200" && got != "RESET H3_REQUEST_REJECTED" {
+					t.Fatal(got)
+				}
+				return got != "200"
+			})
+			publish(t, topic, "end")
+			e.upTo("end\n\n")
+			e.CancelRead(quic.StreamErrorCode(codec.RequestCancelled))
+			if got := c.ended(); got != "CLOSE H3_NO_ERROR" {
+				t.Error(got)
+			}
+			if ids := <-away; len(ids) != 2 || ids[0] != 1<<62-4 || ids[1] < 8 {
+				t.Errorf("GOAWAY %v", ids)
+			}
+		})
+	}
+}
