@@ -50,3 +50,34 @@ func TestLastRequest(t *testing.T) {
 		})
 	}
 }
+
+// Shutdown gives heads that have come in part, or not at all, five seconds.
+func TestShutdownOfHeads(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &chert.Server{Handler: hf(hello), ReadHeaderTimeout: -1})
+	c := s.raw()
+	silent := c.open(false)
+	part := c.open(false, headers(post...)[:5]) // which opens the one before it
+	frames := c.open(false, frame(0x21, nil))
+	if a := c.get("/"); a.body != "hello" {
+		t.Fatalf("%+v", a)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(ctx) }()
+	if got := part.read().ending(); got != "408" {
+		t.Errorf("a part: %s", got)
+	}
+	for name, e := range map[string]*exchange{"nothing": silent, "no HEADERS": frames} {
+		if got := e.read().ending(); got != "RESET H3_REQUEST_INCOMPLETE" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if err := servertest.Await(t, done, "Shutdown"); err != nil {
+		t.Error(err)
+	}
+	if got := c.ended(); got != "CLOSE H3_NO_ERROR" {
+		t.Error(got)
+	}
+}

@@ -3,6 +3,7 @@ package h3
 import (
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -39,7 +40,30 @@ func (s *Session) startDrain() {
 	}
 	s.drain.begun = true
 	s.goAwayLocked(noGoAway)
+	s.hastenLocked(conn.DrainNew)
 	time.AfterFunc(s.transit(), s.drainLast)
+}
+
+// awaitLocked begins the time for the fields of st.
+func (s *Session) awaitLocked(st *stream) {
+	st.awaited = sys.Nanotime()
+	d := time.Duration(s.cfg.HeadTime)
+	if s.drain.begun && (d <= 0 || d > conn.DrainNew) {
+		d = conn.DrainNew
+	}
+	if d > 0 {
+		st.str.SetReadDeadline(time.Now().Add(d))
+	}
+}
+
+// hastenLocked has the fields that are awaited come in d, if they need not sooner.
+func (s *Session) hastenLocked(d time.Duration) {
+	now := sys.Nanotime()
+	for _, st := range s.streams {
+		if st.awaited != 0 && (s.cfg.HeadTime <= 0 || st.awaited+s.cfg.HeadTime-now > int64(d)) {
+			st.str.SetReadDeadline(time.Now().Add(d))
+		}
+	}
 }
 
 // transit is how long what is on its way may take.
@@ -120,11 +144,25 @@ func (s *Session) CloseIdle() {
 	}
 }
 
-// Spare reports whether the connection could give way to another, and since when.
+// Spare reports whether the connection could give way to another, and since when, as loop.Spare does.
 func (s *Session) Spare() (since int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.since, s.since != 0 && !s.over && !s.drain.last
+	if s.over || s.drain.last {
+		return 0, false
+	}
+	if s.since != 0 {
+		return s.since, true
+	}
+	now := sys.Nanotime()
+	oldest := now
+	for _, st := range s.streams {
+		if st.awaited == 0 {
+			return 0, false
+		}
+		oldest = min(oldest, st.awaited)
+	}
+	return conn.SpareHead(oldest, now)
 }
 
 // GiveWay ends the connection soon if it is still spare.
@@ -132,6 +170,9 @@ func (s *Session) GiveWay() bool {
 	_, ok := s.Spare()
 	if ok {
 		s.drainLast()
+		s.mu.Lock()
+		s.hastenLocked(s.transit())
+		s.mu.Unlock()
 	}
 	return ok
 }

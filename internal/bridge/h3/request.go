@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -172,9 +171,6 @@ func (st *stream) initBody(t *section.Target, end bool) {
 // readHead reads and judges the fields of the request. end: it has no body.
 func (st *stream) readHead(r *request) (end bool, err error) {
 	s := st.s
-	if d := s.cfg.HeadTime; d > 0 {
-		st.str.SetReadDeadline(time.Now().Add(time.Duration(d)))
-	}
 	if st.read != partHeader {
 		h, err := st.nextFrame(headSize)
 		switch {
@@ -199,17 +195,22 @@ func (st *stream) readHead(r *request) (end bool, err error) {
 	}
 	st.connect = string(t.Method) == http.MethodConnect
 	st.length = t.Length
+	// Before atEnd, whose deadline hastenLocked must not change.
+	if err := st.keep(f.Size()); err != nil {
+		return false, err
+	}
 	if end = st.atEnd(); end && t.Length > 0 {
 		return false, errMessage
 	}
-	return end, st.keep(f.Size())
+	return end, nil
 }
 
-// keep counts size bytes of fields, or reports that there are too many.
+// keep counts size bytes of fields, which have come, or reports that there are too many.
 func (st *stream) keep(size int) error {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	st.awaited = 0
 	if section.TooMany(s.fields+size, s.cfg.List) {
 		return errNoRoom
 	}

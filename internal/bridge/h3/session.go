@@ -155,6 +155,7 @@ func (s *Session) open(str Stream) *stream {
 	}
 	s.streams[id] = st
 	s.since = 0
+	s.awaitLocked(st)
 	if p, ok := s.early[id]; ok {
 		delete(s.early, id)
 		st.updated = true

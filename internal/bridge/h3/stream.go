@@ -55,7 +55,9 @@ type stream struct {
 	fields   int      // of the request and its trailers, in Session.fields; guarded by that mu
 	early    bool     // it runs before the handshake's end
 	whole    bool     // after hold: it has no body
-	updated  bool     // PRIORITY_UPDATE has come; guarded by Session.mu
+	// What follows is guarded by Session.mu. updated: PRIORITY_UPDATE has come.
+	updated bool
+	awaited int64 // since when the request's fields are awaited, of sys.Nanotime; 0 if they have come
 
 	// The answer.
 	writing *section.Writing // nil before anything was written, and after it
