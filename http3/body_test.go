@@ -98,7 +98,13 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	// RFC 9114 section 4.3.2 and 4.2: and nothing else is there.
-	if a := s.raw().do(headers(append([]string{":method: HEAD"}, path(get, "/hello")[1:]...)...)); a.body != "" || a.field("content-length") != "5" || a.err != nil {
+	head := func(p string) answer {
+		return s.raw().do(headers(append([]string{":method: HEAD"}, path(get, p)[1:]...)...))
+	}
+	if a := head("/hello"); a.body != "" || a.field("content-length") != "5" || a.err != nil {
+		t.Errorf("%+v", a)
+	}
+	if a := head("/trailers"); a.ending() != "200" || a.field("trailer") != "A" || a.trailer != nil {
 		t.Errorf("%+v", a)
 	}
 }

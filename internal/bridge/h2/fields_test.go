@@ -105,3 +105,30 @@ func TestSpaceAroundValues(t *testing.T) {
 		}
 	})
 }
+
+// The answer to HEAD has no trailers, whenever its head is sent.
+func TestTrailersOfHEAD(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Trailer", "A")
+			if r.URL.Path == "/flushed" {
+				w.(http.Flusher).Flush()
+			}
+			w.Header().Set("A", "1")
+			w.Header().Set(http.TrailerPrefix+"B", "2")
+		})})
+		c := s.raw()
+		for i, p := range []string{"/", "/flushed"} {
+			for j, method := range []string{"GET", "HEAD"} {
+				id := uint32(4*i + 2*j + 1)
+				c.headers(id, true, append([]string{":method: " + method}, path(get, p)[1:]...)...)
+				c.send()
+				want := 2 - j // blocks
+				if a := c.read(id); a.outcome() != "200" || a.blocks != want || a.field("trailer") != "A" {
+					t.Errorf("%s %s: %+v", method, p, a)
+				}
+			}
+		}
+	})
+}

@@ -119,7 +119,7 @@ func (st *stream) Finish(h http.Header) conn.Next {
 		return conn.Close
 	}
 	var tail *buf.Buf
-	if block := w.Tail(h); len(block) > 0 {
+	if block := w.Tail(h, st.IsHEAD); len(block) > 0 {
 		tail = buf.Get(len(block))
 		tail.B = append(tail.B, block...)
 	}

@@ -95,7 +95,7 @@ func (st *stream) Finish(h http.Header) conn.Next {
 		// The client counts on Content-Length; a reset tells it that less came.
 		return conn.Close
 	}
-	if tail := w.Tail(h); len(tail) > 0 {
+	if tail := w.Tail(h, st.IsHEAD); len(tail) > 0 {
 		if w.Err = st.put(append(http3.AppendPrefix(nil), tail...), nil, nil); w.Err != nil {
 			return conn.Close
 		}

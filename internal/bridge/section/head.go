@@ -260,9 +260,10 @@ func (w *Writing) Short(isHEAD bool) bool {
 	return !isHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written
 }
 
-// Tail returns the section of the trailers among the handler's fields, empty if there are none.
-func (w *Writing) Tail(h http.Header) []byte {
-	if !w.mayTrail(h) {
+// Tail returns the section of the trailers among the handler's fields, empty if there are none: as
+// with net/http, an answer to HEAD has none.
+func (w *Writing) Tail(h http.Header, isHEAD bool) []byte {
+	if isHEAD || !w.mayTrail(h) {
 		return nil
 	}
 	all := w.TrailersOf(h, func(name string) bool {
