@@ -153,7 +153,8 @@ func (st *stream) ReadBody(p []byte) (int, error) {
 	return n, nil
 }
 
-// beginRead sets the deadline of a read that may wait.
+// beginRead sets the deadline of a read that may wait. After it the transport returns nothing,
+// though it may have received something: it has no read that does not wait.
 func (st *stream) beginRead() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
