@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -58,10 +59,11 @@ func (s *storage) Lock(ctx context.Context, key string) error {
 }
 
 // with makes s the storage of a manager, which is closed after the test.
-func (s *storage) with(t *testing.T) (*Manager, *servertest.Log) {
+func (s *storage) with(t *testing.T, o Options) (*Manager, *servertest.Log) {
 	t.Helper()
 	said := new(servertest.Log)
-	m, err := New(Options{Storage: t.TempDir(), Logger: slog.New(slog.NewTextHandler(said, nil))})
+	o.Storage, o.Logger = t.TempDir(), slog.New(slog.NewTextHandler(said, nil))
+	m, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestManageRepeats(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m, said := tt.s.with(t)
+				m, said := tt.s.with(t, Options{})
 				start := time.Now()
 				m.Manage(names)
 				for synctest.Wait(); m.Expiry(names).IsZero() && time.Since(start) < time.Hour; synctest.Wait() {
@@ -140,7 +142,7 @@ func TestManageEnds(t *testing.T) {
 		for range 100 {
 			s.loads = append(s.loads, errors.New("away"))
 		}
-		m, _ := s.with(t)
+		m, _ := s.with(t, Options{})
 		for _, tt := range []struct {
 			what  string
 			names []string
@@ -160,4 +162,19 @@ func TestManageEnds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A certificate that is to be renewed is renewed when it is loaded, not only at the next check.
+func TestManageRenews(t *testing.T) {
+	t.Parallel()
+	s := &storage{}
+	// It was issued in 1970, and expires in 2084.
+	m, said := s.with(t, Options{CA: "https://" + freeport.Addr(t) + "/dir", RenewalRest: 0.9, TLSPort: 1})
+	m.Manage(names)
+	servertest.Eventually(t, "a renewal has failed", func() bool {
+		return strings.Contains(said.String(), "cannot renew the certificate for example.com")
+	})
+	if m.Expiry(names).IsZero() {
+		t.Error("the certificate is not used until then")
+	}
 }
