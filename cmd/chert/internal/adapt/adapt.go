@@ -110,20 +110,21 @@ func (o *output) String() string {
 
 // A site is a [[site]] or a [[redirect]].
 type site struct {
-	line    int
-	name    string // "site" or "redirect"
-	hosts   []string
-	keys    []string // lines
-	tables  []string // each with its lines
-	hidden  []string
-	headers map[string]string
-	routes  []*route
+	line   int
+	name   string // "site" or "redirect"
+	hosts  []string
+	keys   []string // lines
+	tables []string // each with its lines
+	routes []*route
+	// hidden are patterns of names, which routes have too, paths those below the site's own root.
+	hidden, paths []string
 }
 
 // A route is a [[site.route]].
 type route struct {
 	keys   []string
 	tables []string
+	sole   bool // nginx looks for no regular expression that matches as well
 }
 
 func (s *site) key(key, value string)  { s.keys = withKey(s.keys, key, value) }
@@ -147,30 +148,83 @@ func withKey(all []string, key, value string) []string {
 	return append(all, key+" = "+value)
 }
 
+// hasKey reports whether lines have a key.
+func hasKey(lines []string, key string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, key+" = ") })
+}
+
+// add adds a route. One of the same path stays, but refuses if r does.
+func (s *site) add(r *route) {
+	for _, o := range s.routes {
+		if len(o.keys) == 0 || o.keys[0] != r.keys[0] {
+			continue
+		}
+		if hasKey(r.keys, "deny") || hasKey(r.keys, "respond") && !hasKey(o.keys, "respond") {
+			o.key("deny", nobody)
+		}
+		return
+	}
+	s.routes = append(s.routes, r)
+}
+
+// nobody is deny of what no client is to have.
+const nobody = `["all"]`
+
+// refuse answers a path with a status, that of a refusal: what a directive that is left out would have answered, or
+// kept from some, is not to be open.
+func (s *site) refuse(path, status string) {
+	r := new(route)
+	r.key("path", quote(path))
+	r.key("respond", status)
+	if status == forbidden {
+		r.key("deny", nobody)
+	}
+	s.add(r)
+}
+
+// keep hides a path, or what it and one of the ends are a pattern for, unless it is the front page.
+func (s *site) keep(path string, ends ...string) {
+	if strings.Trim(path, "/") == "" {
+		return
+	}
+	for _, end := range ends {
+		s.paths = append(s.paths, literal.Replace(path)+end)
+	}
+}
+
+// literal makes a text a pattern for itself.
+var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
+
+// Statuses of refusals.
+const (
+	forbidden = "403" // to all, of what some may have
+	internal  = "404"
+	unpassed  = "502" // to what chert does not forward to
+)
+
 func (s *site) table(name string, lines ...string)  { s.tables = withTable(s.tables, name, lines) }
 func (r *route) table(name string, lines ...string) { r.tables = withTable(r.tables, name, lines) }
 
 // withTable adds a table. One that is there gets the lines, unless there can be several.
 func withTable(all []string, name string, lines []string) []string {
 	head := "[" + name + "]"
-	for i, t := range all {
-		if name[0] == '[' || !strings.HasPrefix(t, head+"\n") {
-			continue
-		}
-		for _, line := range lines {
-			if key, _, _ := strings.Cut(line, " = "); !strings.Contains(t, "\n"+key+" = ") {
-				all[i] += "\n" + line
-			}
-		}
-		return all
+	at := slices.IndexFunc(all, func(t string) bool { return strings.HasPrefix(t, head+"\n") })
+	if name[0] == '[' || at < 0 {
+		at = len(all)
+		all = append(all, head)
 	}
-	return append(all, head+"\n"+strings.Join(lines, "\n"))
+	for _, line := range lines {
+		if key, _, _ := strings.Cut(line, " = "); !strings.Contains(all[at], "\n"+key+" = ") {
+			all[at] += "\n" + line
+		}
+	}
+	return all
 }
 
 func (s *site) write(b *strings.Builder) {
 	fmt.Fprintf(b, "\n[[%s]]\nhosts = %s\n", s.name, list(s.hosts))
-	if len(s.hidden) > 0 {
-		s.key("hidden", list(s.hidden))
+	if all := unique(slices.Concat(s.hidden, s.paths)); len(all) > 0 {
+		s.key("hidden", list(all))
 	}
 	for _, line := range s.keys {
 		b.WriteString(line + "\n")
@@ -179,6 +233,9 @@ func (s *site) write(b *strings.Builder) {
 		b.WriteString(table + "\n")
 	}
 	for _, r := range s.routes {
+		if len(s.paths) > 0 && hasKey(r.keys, "root") && !r.everything() {
+			r.key("hidden", list(unique(s.hidden)))
+		}
 		b.WriteString("[[site.route]]\n")
 		for _, line := range r.keys {
 			b.WriteString(line + "\n")

@@ -15,7 +15,7 @@ var proxied = strings.Fields(`proxy_set_header proxy_read_timeout proxy_send_tim
 var untouched = strings.Fields(`proxy_http_version proxy_buffering proxy_buffers proxy_buffer_size
 	proxy_busy_buffers_size proxy_request_buffering proxy_max_temp_file_size proxy_temp_file_write_size
 	proxy_socket_keepalive proxy_headers_hash_max_size proxy_headers_hash_bucket_size proxy_ssl_server_name
-	proxy_ssl_session_reuse proxy_ssl_verify_depth proxy_pass_request_headers proxy_pass_header
+	proxy_ssl_session_reuse proxy_ssl_verify_depth proxy_pass_request_headers proxy_pass_request_body proxy_pass_header
 	proxy_next_upstream_tries proxy_next_upstream_timeout proxy_ignore_client_abort`)
 
 // set returns the directives of a name that hold for a location: its own, or those outside of it if it has
@@ -36,8 +36,8 @@ func (t *inServer) set(d *directive, name string) (all []*directive) {
 
 // forward translates proxy_pass of a location d whose path is a prefix, or exact. It returns false if that
 // cannot be.
-func (t *inServer) forward(d *directive, pass *directive, exact bool, path string, key func(key, value string),
-	table func(name string, lines ...string), prefix string) bool {
+func (t *inServer) forward(d *directive, pass *directive, exact bool, path string, l *level) bool {
+	key, table, prefix := l.key, l.table, l.name
 	to, ok := parseTarget(pass.arg(0))
 	if !ok {
 		t.note(pass.line, "proxy_pass %s is left out: want proxy with an address, or the name of an upstream",
@@ -88,6 +88,11 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 	for _, in := range t.set(d, "proxy_redirect") {
 		if in.arg(0) != "off" && in.arg(0) != "default" {
 			t.note(in.line, "proxy_redirect is left out: with strip = true Location gets the path of the route back")
+		}
+	}
+	for _, in := range slices.Concat(t.set(d, "proxy_pass_request_headers"), t.set(d, "proxy_pass_request_body")) {
+		if in.arg(0) == "off" {
+			t.unknown(in)
 		}
 	}
 	for _, in := range t.set(d, "proxy_cache_bypass") {

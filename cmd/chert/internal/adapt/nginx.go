@@ -2,6 +2,8 @@ package adapt
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -32,7 +34,7 @@ var unneeded = strings.Fields(`worker_processes worker_connections worker_rlimit
 	server_names_hash_bucket_size ssl_session_cache ssl_session_timeout ssl_session_tickets ssl_prefer_server_ciphers
 	open_file_cache open_file_cache_valid open_file_cache_min_uses open_file_cache_errors log_not_found etag
 	client_body_temp_path proxy_temp_path fastcgi_temp_path uwsgi_temp_path scgi_temp_path client_header_buffer_size
-	large_client_header_buffers http2 multi_accept use default_type types aio directio output_buffers log_format
+	large_client_header_buffers http2 multi_accept use aio directio output_buffers log_format
 	reset_timedout_connection limit_req_status limit_conn_status msie_padding absolute_redirect http3 quic_gso
 	quic_retry quic_host_key quic_active_connection_id_limit ssl_session_ticket_key`)
 
@@ -45,6 +47,7 @@ func (n *nginx) top(all []directive) {
 				n.top(d.block)
 			}
 		case d.name() == "server" && d.block != nil:
+			spaced(d.block)
 			n.servers = append(n.servers, server{d: d})
 		case d.name() == "limit_req_zone":
 			n.zone(d)
@@ -58,7 +61,8 @@ func (n *nginx) top(all []directive) {
 		case slices.Contains([]string{"root", "add_header", "autoindex", "set_real_ip_from", "real_ip_header",
 			"real_ip_recursive", "client_max_body_size", "access_log", "keepalive_timeout", "ssl_protocols",
 			"ssl_certificate", "ssl_certificate_key", "allow", "deny", "auth_basic", "auth_basic_user_file", "index",
-			"error_page", "limit_req"}, d.name()):
+			"error_page", "limit_req", "types", "default_type", "ssl_client_certificate", "ssl_trusted_certificate",
+			"ssl_verify_client"}, d.name()), isGuard(d):
 			n.outer = append(n.outer, *d)
 		default:
 			n.unknown(d)
@@ -68,6 +72,22 @@ func (n *nginx) top(all []directive) {
 		return
 	}
 	n.all()
+}
+
+// spaced gives locations such as =/path two words, as those with a space have.
+func spaced(block []directive) {
+	for i := range block {
+		d := &block[i]
+		if d.name() == "location" && len(d.words) == 2 {
+			for _, how := range []string{"=", "^~", "~*", "~"} {
+				if path, ok := strings.CutPrefix(d.arg(0), how); ok && path != "" {
+					d.words = []string{d.name(), how, path}
+					break
+				}
+			}
+		}
+		spaced(d.block)
+	}
 }
 
 // all translates the servers, when all are known.
@@ -254,12 +274,44 @@ func (n *nginx) server(s *server) {
 		n.redirect = s.plain[0]
 		return
 	}
-	out := &site{line: s.d.line, name: "site", hosts: s.hosts, headers: make(map[string]string)}
+	out := &site{line: s.d.line, name: "site", hosts: s.hosts}
 	n.sites = append(n.sites, out)
 	n.claim(out, len(s.secure) > 0)
 	t := &inServer{nginx: n, site: out, root: "html"}
-	all := slices.Concat(n.outer, s.d.block)
-	t.read(all)
+	t.read(inherit(n.outer, s.d.block))
+	n.local(s, out)
+}
+
+// local keeps a site from clients of other machines if its server listens for this one only, unlike others: chert serves
+// every site on every address.
+func (n *nginx) local(s *server, out *site) {
+	own := slices.Concat(s.plain, s.secure)
+	public := func(addr string) bool { return addr == ":80" || addr == ":443" }
+	if slices.ContainsFunc(own, public) || !slices.ContainsFunc(n.servers, func(o server) bool {
+		return !o.redirects && slices.ContainsFunc(slices.Concat(o.plain, o.secure), func(addr string) bool {
+			return !slices.Contains(own, addr)
+		})
+	}) {
+		return
+	}
+	n.note(s.d.line, "%s is served on the addresses of other servers too: every site is on all", strings.Join(s.hosts, " "))
+	var clients []string
+	for _, addr := range own {
+		host, _, _ := net.SplitHostPort(addr)
+		ip, _ := netip.ParseAddr(host)
+		switch {
+		case strings.HasPrefix(addr, "unix:"):
+			clients = append(clients, "unix")
+		case ip.IsLoopback() || host == "localhost":
+			clients = append(clients, "127.0.0.0/8", "::1")
+		default:
+			return
+		}
+	}
+	if out.name == "site" && !hasKey(out.keys, "allow") {
+		n.note(s.d.line, "only clients of this machine are admitted to it")
+		out.key("allow", list(unique(clients)))
+	}
 }
 
 // claim removes hosts that another server has: one that is encrypted, unless s is, or an earlier one.

@@ -1,0 +1,203 @@
+package adapt
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// guards are directives about who may have something. Without them it would be open to all.
+var guards = strings.Fields(`auth_delay satisfy secure_link secure_link_md5 valid_referers js_access limit_except
+	ssl_crl ssl_ocsp`)
+
+// isGuard reports whether d is one of those, or of a module for access.
+func isGuard(d *directive) bool {
+	name, v := d.name(), d.arg(0)
+	switch {
+	case v == "off" || name == "satisfy" && v == "all":
+		return false
+	case strings.HasPrefix(name, "auth_basic"), strings.HasPrefix(name, "auth_http"):
+		return false
+	}
+	return slices.Contains(guards, name) || strings.HasPrefix(name, "auth_") || strings.HasPrefix(name, "access_by_")
+}
+
+// refusal returns how to refuse what a block is for, if the block is left out; "" if it keeps nothing from anybody.
+func refusal(block []directive) (status string) {
+	for i := range block {
+		switch d := &block[i]; {
+		case d.name() == "internal":
+			return internal
+		case strings.HasSuffix(d.name(), "_pass"):
+			status = unpassed
+		case status == "" && withholds(d):
+			status = forbidden
+		}
+	}
+	return status
+}
+
+// withholds reports whether d keeps something from some clients.
+func withholds(d *directive) bool {
+	switch d.name() {
+	case "deny":
+		return true
+	case "auth_basic":
+		return d.arg(0) != "off"
+	case "return":
+		return len(d.arg(0)) == 3 && d.arg(0)[0] == '4'
+	case "if", "location":
+		return refusal(d.block) != ""
+	}
+	return isGuard(d)
+}
+
+// denied is for a directive that is left out and says who may have what l is.
+func (t *inServer) denied(d *directive, l *level) {
+	t.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", d.name())
+	l.key("deny", nobody)
+	t.guarded = t.guarded || l.name == "site"
+}
+
+// condition translates an if, of which only one has a meaning here: that clients have a certificate.
+func (t *inServer) condition(d *directive, l *level) {
+	if strings.Join(d.words[1:], " ") == "($ssl_client_verify != SUCCESS)" && len(d.block) == 1 &&
+		d.block[0].name() == "return" && withholds(d) && hasKey(t.site.keys, "client_certificate") {
+		l.key("client_certificate", quote("required"))
+		return
+	}
+	t.unknown(d)
+	if withholds(d) {
+		t.denied(d, l)
+	}
+}
+
+// clients translates what a server says of the certificates of clients.
+func (t *inServer) clients(all []directive, l *level) {
+	var verify *directive
+	ca := make(map[string]string)
+	for i := range all {
+		switch d := &all[i]; d.name() {
+		case "ssl_client_certificate", "ssl_trusted_certificate":
+			ca[d.name()] = d.arg(0)
+		case "ssl_verify_client":
+			verify = d
+		}
+	}
+	if verify == nil || verify.arg(0) == "off" {
+		return
+	}
+	file := ca["ssl_client_certificate"]
+	if file == "" {
+		file = ca["ssl_trusted_certificate"]
+	}
+	switch v := verify.arg(0); {
+	case v == "optional_no_ca":
+		t.unknown(verify)
+	case file == "" && v != "optional":
+		t.unknown(verify)
+		t.denied(verify, l)
+	case file == "":
+	default:
+		if l.key("client_ca", quote(file)); v == "optional" {
+			l.key("client_certificate", quote(v))
+		}
+	}
+}
+
+// access translates allow and deny, of which nginx's first that matches counts.
+func (t *inServer) access(l *level) {
+	all := l.access
+	if len(all) == 0 {
+		return
+	}
+	var allow, deny []string
+	last := &all[len(all)-1]
+	for i := range all {
+		d := &all[i]
+		switch client := strings.TrimSuffix(d.arg(0), ":"); {
+		case client == "all":
+			if i < len(all)-1 {
+				t.note(d.line, "%s all comes before other rules, which never apply", d.name())
+			}
+			last = d
+		case d.name() == "allow":
+			allow = append(allow, client)
+		default:
+			deny = append(deny, client)
+			if slices.ContainsFunc(allow, func(a string) bool { return overlap(a, client) }) {
+				t.note(d.line, "deny %s comes after allow of some of them, whom it refuses in chert too", client)
+			}
+		}
+		if last == d && i < len(all)-1 {
+			break
+		}
+	}
+	if last.name() == "allow" || last.arg(0) != "all" {
+		if allow != nil && deny == nil && last.arg(0) != "all" {
+			t.note(last.line, "allow without deny all refuses nobody; it is left out")
+		}
+		allow = nil
+	} else if allow == nil {
+		deny = []string{"all"}
+	}
+	if allow != nil {
+		l.key("allow", list(allow))
+	}
+	if deny != nil {
+		l.key("deny", list(deny))
+	}
+}
+
+// overlap reports whether a client can be in both of two addresses or prefixes.
+func overlap(a, b string) bool {
+	x, xErr := prefix(a)
+	y, yErr := prefix(b)
+	return xErr == nil && yErr == nil && x.Overlaps(y) || a == b
+}
+
+func prefix(s string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return addr.Prefix(addr.BitLen())
+	}
+	return netip.ParsePrefix(s)
+}
+
+// replaces makes r keep nothing of what a location of nginx replaces, or does not inherit: all rules of
+// access by any, and try_files.
+func (t *inServer) replaces(r *route, access, files bool) {
+	if access && hasKey(t.site.keys, "allow") && !hasKey(r.keys, "allow") {
+		r.key("allow", list([]string{"all"}))
+	}
+	if access && !t.guarded && hasKey(t.site.keys, "deny") && !hasKey(r.keys, "deny") {
+		r.key("deny", "[]")
+	}
+	if files && hasKey(t.site.keys, "try") && !hasKey(r.keys, "try") {
+		r.key("try", "[]")
+	}
+}
+
+// kept makes what has been denied to all hold for what has been translated before.
+func (t *inServer) kept() {
+	forwards := func(keys []string) bool { return hasKey(keys, "proxy") }
+	if d := t.matched; d != nil {
+		const text = "location %s is for what is forwarded as well, which only paths select: deny is \"all\""
+		if forwards(t.site.keys) {
+			t.note(d.line, text, d.words[len(d.words)-1])
+			t.site.key("deny", nobody)
+			t.guarded = true
+		}
+		for _, r := range t.site.routes {
+			if forwards(r.keys) && !r.sole && !hasKey(t.site.keys, "proxy") {
+				t.note(d.line, text, d.words[len(d.words)-1])
+				r.key("deny", nobody)
+			}
+		}
+	}
+	if !t.guarded {
+		return
+	}
+	for _, r := range t.site.routes {
+		r.keys = slices.DeleteFunc(r.keys, func(line string) bool { return line == "deny = []" })
+	}
+}

@@ -1,0 +1,166 @@
+package adapt
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// extensions is a regular expression for the ends of names.
+	extensions = regexp.MustCompile(`^\\\.\(?(?:\?:)?([a-zA-Z0-9|]+)\)?\$$`)
+	// rest is one for a prefix and what follows it.
+	rest = regexp.MustCompile(`^\^(/[a-zA-Z0-9_/-]*)\(\.\*\)\$?$`)
+	// names is one for files in a folder.
+	names = regexp.MustCompile(`^\^/([a-zA-Z0-9_/-]+/)\[\^/\]\*\\\.([a-zA-Z0-9]+)\$$`)
+	// beginnings is one for all that begins with a path, or with one of several.
+	beginnings = regexp.MustCompile(`^\^(/[a-zA-Z0-9_/-]*)(?:\((?:\?:)?([a-zA-Z0-9_/|-]+)\))?` +
+		`(|\$|/|/\.\*\$?|\.\*\$?|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\))$`)
+	// group is a part in parentheses, single a regular expression that has | in those alone.
+	group  = `\((?:[^()]|\([^()]*\))*\)`
+	single = `(?:[^|()\[\]\\]|\\.|\[\^?\]?[^\]]*\]|` + group + `)*`
+	// ends is one for names with some ends, of files or of folders.
+	ends = regexp.MustCompile(`^(?:` + single + `|\^?\((?:\?:)?\.[*+])` +
+		`\\\.(?:([a-zA-Z0-9]+)|\((?:\?:)?([a-zA-Z0-9|]+)\))\)?` +
+		`(|\$|/|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\)|\(/\.[*+]\)\??\$)$`)
+	// dots is one for names that begin with a dot.
+	dots = regexp.MustCompile(`^\^?/\\\.(?:(?:[^*+?{|()\[\]\\]|\\.|\[[^\]]*\]|` + group + `)` + single + `)?$`)
+)
+
+// A beginning is what a location with a regular expression is, if it is for no more than a path's beginning.
+type beginning struct{ how, path string }
+
+// prefixes returns the paths that a regular expression is for all below of, nil if it is for others.
+func prefixes(how, expression string) (all []beginning) {
+	m := beginnings.FindStringSubmatch(expression)
+	if how != "~" || m == nil {
+		return nil
+	}
+	for one := range strings.SplitSeq(m[2], "|") {
+		b := beginning{"^~", m[1] + one}
+		switch tail := m[3]; {
+		case tail == "$":
+			b.how = "="
+		case strings.HasPrefix(tail, "/") || strings.HasPrefix(tail, "("): // without the slash it is redirected there
+			b.path += "/"
+		}
+		if strings.Contains(b.path, "//") {
+			return nil
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// within reports whether another location is in those of d, for which nginx prefers d, and chert the other.
+func (t *inServer) within(d *directive, all []beginning) bool {
+	return slices.ContainsFunc(t.around, func(o directive) bool {
+		if o.name() != "location" || &o.words[0] == &d.words[0] {
+			return false
+		}
+		others := prefixes(o.arg(0), o.arg(1))
+		if len(o.words) == 2 {
+			others = []beginning{{"", o.arg(0)}}
+		}
+		return slices.ContainsFunc(others, func(b beginning) bool {
+			return slices.ContainsFunc(all, func(a beginning) bool {
+				return a.how != "=" && strings.HasPrefix(b.path, a.path)
+			})
+		})
+	})
+}
+
+// endings returns patterns for all the names that a regular expression is for, or for more; nil if there are none.
+func endings(expression string) (patterns []string) {
+	m := ends.FindStringSubmatch(expression)
+	if m == nil {
+		return nil
+	}
+	for one := range strings.SplitSeq(m[1]+m[2], "|") {
+		if one == "" {
+			return nil
+		}
+		if one = "*." + one; m[3] == "" {
+			one += "*"
+		}
+		patterns = append(patterns, one)
+	}
+	return patterns
+}
+
+// hides reports whether a location is for names of files, of which no route comes.
+func (t *inServer) hides(d *directive) bool {
+	return strings.HasPrefix(d.arg(0), "~") && prefixes(d.arg(0), d.arg(1)) == nil
+}
+
+// matching is a location with a regular expression, of those that rules and routes can express.
+func (t *inServer) matching(d *directive, how, expression string) {
+	status := refusal(d.block)
+	if m := extensions.FindStringSubmatch(expression); m != nil {
+		if patterns := endings(expression); patterns != nil {
+			t.files(d, patterns)
+			return
+		}
+	}
+	if m := names.FindStringSubmatch(expression); m != nil && status == "" {
+		t.files(d, []string{m[1] + "*." + m[2]})
+		return
+	}
+	if status != "" && dots.MatchString(expression) {
+		t.hide(d, nil, status) // names that begin with a dot are hidden
+		return
+	}
+	if m := rest.FindStringSubmatch(expression); m != nil && len(d.block) == 1 && d.block[0].name() == "return" {
+		in := d.block[0]
+		in.words = slices.Clone(in.words)
+		for i := range in.words {
+			in.words[i] = strings.ReplaceAll(in.words[i], "$1", "{rest}")
+		}
+		if status, to, ok := returned(&in); ok && strings.HasSuffix(m[1], "/") {
+			r := new(route)
+			r.key("path", quote(m[1]+"{rest...}"))
+			r.key("redirect", quote(to))
+			r.key("status", status)
+			t.site.add(r)
+			return
+		}
+	}
+	if status == "" {
+		t.note(d.line, "location ~ %s is left out: routes have patterns of paths, and rules those of files", expression)
+		return
+	}
+	t.leave(d, how, expression, t.site.level())
+}
+
+// files is a location for the names of files.
+func (t *inServer) files(d *directive, patterns []string) {
+	l := &level{fields: make(map[string][]string)}
+	if status := refusal(d.block); status != "" {
+		t.hide(d, patterns, status)
+	}
+	for i := range d.block {
+		in := &d.block[i]
+		switch {
+		case in.name() == "add_header" && !strings.Contains(in.arg(1), "$") && in.arg(0) != "":
+			l.field(http.CanonicalHeaderKey(in.arg(0)), in.arg(1))
+		case in.name() == "expires":
+			t.expires(in, l)
+		case in.name() == "return" && in.arg(0) == "404":
+		case withholds(in):
+			t.note(in.line, "%s of files is left out: they are hidden, and 404", in.name())
+		case in.name() == "types" && in.block != nil:
+			t.fileTypes(in, patterns)
+		case in.name() == "default_type" && strings.HasPrefix(patterns[0], "*."):
+			for _, p := range patterns {
+				t.site.key("types."+quote(p[1:]), quote(in.arg(0)))
+			}
+		case in.name() == "access_log" && in.arg(0) == "off":
+			t.note(in.line, `access_log off of files is left out: want log = { skip = %s }`, list(patterns))
+		case slices.Contains(unneeded, in.name()):
+		default:
+			t.unknown(in)
+		}
+	}
+	t.rules(d, patterns, l)
+}
