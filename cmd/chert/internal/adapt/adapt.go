@@ -68,10 +68,10 @@ func (o *output) note(line int, format string, args ...any) {
 
 // unknown notes a directive that is left out, with what chert has instead.
 func (o *output) unknown(d *directive) {
-	text := d.name() + " is left out"
+	text, key := d.name()+" is left out", strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))
 	if d.name() == "include" {
 		text = "include " + d.arg(0) + " is left out: have that file translated too"
-	} else if hint := config.Instead[strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))]; hint.Key != "" {
+	} else if hint, ok := config.Instead[key]; ok && hint.Key != "" {
 		text += ": " + hint.Key
 	}
 	o.note(d.line, "%s", text)
@@ -170,8 +170,8 @@ func (s *site) add(r *route) {
 // nobody is deny of what no client is to have.
 const nobody = `["all"]`
 
-// refuse answers a path with a status, that of a refusal: what a directive that is left out would have answered, or
-// kept from some, is not to be open.
+// refuse answers a path with a status, that of a refusal: what a directive that is left out would have answered,
+// or kept from some, is not to be open.
 func (s *site) refuse(path, status string) {
 	r := new(route)
 	r.key("path", quote(path))

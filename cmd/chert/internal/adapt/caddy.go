@@ -6,7 +6,19 @@ import (
 )
 
 // caddy translates Caddy's directives.
-type caddy struct{ *output }
+type caddy struct {
+	*output
+	pathed []pathed
+
+	// Of the site at hand.
+	matchers map[string]*directive
+	used     []string // names of matchers that are translated
+	beyond   []beyond
+	hide     []directive // of file_server
+	partly   []directive // file_server for some paths
+	served   bool        // file_server for all
+	scripts  bool        // PHP
+}
 
 func (c *caddy) top(all []directive) {
 	for i := range all {
@@ -19,6 +31,7 @@ func (c *caddy) top(all []directive) {
 		}
 		c.site(d)
 	}
+	c.refusePathed()
 	if len(c.listen) == 0 && len(c.sites) > 0 {
 		c.listen = []string{":443"}
 		c.redirect = ":80"
@@ -37,8 +50,11 @@ func (c *caddy) site(d *directive) {
 			rest, plain := strings.CutPrefix(address, "http://")
 			rest = strings.TrimPrefix(rest, "https://")
 			host, port, hasPort := strings.Cut(rest, ":")
-			if strings.ContainsAny(host, "/{") {
+			if strings.ContainsAny(rest, "/{") {
 				c.note(d.line, "the address %s is left out: want hosts, and routes for paths", address)
+				if strings.Contains(rest, "/") {
+					c.pathed = append(c.pathed, pathed{rest, caddyRefusal(d.block)})
+				}
 				continue
 			}
 			if host == "" {
@@ -58,8 +74,13 @@ func (c *caddy) site(d *directive) {
 		return
 	}
 	c.sites = append(c.sites, s)
+	*c = caddy{output: c.output, pathed: c.pathed, matchers: make(map[string]*directive)}
 	for i := range d.block {
-		if d.block[i].name() == "tls" {
+		in := &d.block[i]
+		if strings.HasPrefix(in.name(), "@") {
+			c.matchers[in.name()] = in
+		}
+		if in.name() == "tls" && (len(in.words) > 2 || in.arg(0) == "internal") {
 			encrypted = false // it says how
 		}
 	}
@@ -67,17 +88,26 @@ func (c *caddy) site(d *directive) {
 		s.key("tls_auto", "true")
 	}
 	for i := range d.block {
-		c.in(s, &d.block[i])
+		c.in(s, answering(&d.block[i]))
+	}
+	for i := range d.block {
+		if in := &d.block[i]; strings.HasPrefix(in.name(), "@") && !slices.Contains(c.used, in.name()) {
+			c.unknown(in)
+		}
+	}
+	c.files(s)
+	for _, b := range c.beyond {
+		c.beside(s, b)
 	}
 	if s.name == "redirect" {
-		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "deny = ") })
+		s.redirects()
 	}
 	if slices.ContainsFunc(s.routes, (*route).everything) {
 		s.keys = slices.DeleteFunc(s.keys, func(line string) bool {
 			return ofFiles(line) || strings.HasPrefix(line, "proxy")
 		})
 	}
-	if slices.ContainsFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "proxy = ") }) {
+	if hasKey(s.keys, "proxy") {
 		s.keys = slices.DeleteFunc(s.keys, ofFiles) // Caddy forwards before it looks for files
 	}
 }
@@ -90,11 +120,13 @@ func (c *caddy) in(s *site, d *directive) {
 	}
 	matched := len(args) > 0 && (strings.HasPrefix(args[0], "@") || strings.HasPrefix(args[0], "/"))
 	switch name := d.name(); {
-	case name == "encode" || name == "@":
+	case name == "encode" || strings.HasPrefix(name, "@"):
 	case name == "root" && len(args) == 1:
 		s.key("root", quote(args[0]))
-	case name == "file_server" && !matched:
-		if len(args) == 1 && args[0] == "browse" {
+	case name == "file_server" && matched:
+		c.partly = append(c.partly, *d)
+	case name == "file_server":
+		if c.served = true; len(args) == 1 && args[0] == "browse" {
 			s.key("listing", "true")
 		}
 		for i := range d.block {
@@ -112,11 +144,11 @@ func (c *caddy) in(s *site, d *directive) {
 		c.respond(s, d, args)
 	case name == "header" && !matched && len(args) == 2:
 		s.table("[site.response_headers]", "set = { "+quote(args[0])+" = "+quote(args[1])+" }")
-	case name == "tls" && len(args) == 1 && args[0] == "internal":
-		s.key("tls_self", "true")
-	case name == "tls" && len(args) == 2:
-		s.key("tls_cert", quote(args[0]))
-		s.key("tls_key", quote(args[1]))
+	case name == "tls":
+		c.tls(s, d, args)
+	case name == "bind":
+		c.bind(s, d, args)
+	case restricts(d) && c.refuse(s, d, args):
 	case (name == "basic_auth" || name == "basicauth") && !matched:
 		var users []string
 		for i := range d.block {
@@ -132,23 +164,14 @@ func (c *caddy) in(s *site, d *directive) {
 		s.key("log", quote("json"))
 	default:
 		c.unknown(d)
+		if name == "php_fastcgi" || name == "php_server" {
+			c.scripts = true
+			s.hidden = append(s.hidden, "*.php") // they are not to be sent as they are
+		}
 		if restricts(d) {
-			c.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", d.name())
-			s.key("deny", list([]string{"all"}))
+			c.denied(s, d)
 		}
 	}
-}
-
-// restricts reports whether a directive keeps something from some clients: if it is left
-// out, they must not get it.
-func restricts(d *directive) bool {
-	switch d.name() {
-	case "basic_auth", "basicauth", "forward_auth", "abort", "error", "authorize", "authenticate", "jwtauth":
-		return true
-	case "respond":
-		return strings.HasPrefix(d.arg(0), "@")
-	}
-	return false
 }
 
 func (c *caddy) fileServer(s *site, d *directive) {
@@ -156,7 +179,7 @@ func (c *caddy) fileServer(s *site, d *directive) {
 	case "browse":
 		s.key("listing", "true")
 	case "hide":
-		s.hidden = append(s.hidden, d.words[1:]...)
+		c.hide = append(c.hide, *d)
 	case "index":
 		s.key("index", list(d.words[1:]))
 	default:
@@ -211,7 +234,7 @@ func (c *caddy) redir(s *site, d *directive, args []string) {
 
 // respond translates answers to a path, or to everything.
 func (c *caddy) respond(s *site, d *directive, args []string) {
-	path, body, status := "/", "", "200"
+	path, body, status := "", "", "200"
 	for _, w := range args {
 		switch n, ok := number(w); {
 		case strings.HasPrefix(w, "/"):
@@ -225,14 +248,25 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 			body = w
 		}
 	}
-	if rest, ok := strings.CutSuffix(path, "*"); ok {
-		path = strings.TrimSuffix(rest, "/") + "/{path...}"
+	pattern := "/{path...}"
+	if path != "" {
+		below, ok := false, true
+		if pattern, below, ok = pathOf(path); !ok {
+			c.unknown(d)
+			if status[0] >= '4' {
+				c.denied(s, d)
+			}
+			return
+		}
+		if below && status[0] >= '4' {
+			c.beyond = append(c.beyond, beyond{d, path})
+		}
 	}
 	r := new(route)
-	r.key("path", quote(path))
+	r.key("path", quote(pattern))
 	r.key("respond", status)
 	if body != "" {
 		r.key("body", quote(body))
 	}
-	s.routes = append(s.routes, r)
+	s.add(r)
 }

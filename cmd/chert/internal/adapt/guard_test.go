@@ -20,7 +20,7 @@ func TestNginxGuards(t *testing.T) {
 	)
 	p := func(keys string) string { return site + "[[site.route]]\npath = \"/p/{path...}\"\n" + keys }
 	for _, tt := range []struct{ in, out, note string }{
-		{"location /p/ { internal; }", site + "hidden = [\"/p/**\"]\n[[site.route]]\npath = \"/p/{path...}\"\nrespond = 404\n", "location /p/ is left out"},
+		{"location /p/ { internal; }", site + "[[site.route]]\npath = \"/p/{path...}\"\nrespond = 404\n", "location /p/ is left out"},
 		{"location /p { internal; }", site + "hidden = [\"/p\", \"/p*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\nrespond = 404\n", "location /p is left out"},
 		{app + "location = /p { internal; }", proxied + "[[site.route]]\npath = \"/p\"\nrespond = 404\n", ""},
 		{"location = /s.txt { deny all; }", site + "hidden = [\"/s.txt\"]\n[[site.route]]\npath = \"/s.txt\"\nrespond = 403\n" + nobody, "location /s.txt is left out"},
@@ -39,6 +39,8 @@ func TestNginxGuards(t *testing.T) {
 		{`location ~ ^/up/[^/]*\.cgi$ { deny all; }`, site + "hidden = [\"*.cgi\"]\n", "is left out"},
 		{`location ~ ^/a/|\.php$ { deny all; }`, site + nobody, `location says who may have it, so nobody may: deny is "all"`},
 		{`location ~ \.php|html$ { deny all; }`, site + nobody, "nobody may"},
+		{"location ~ /(data|conf)/ { deny all; }", site + "hidden = [\"data\", \"conf\"]\n", "is left out"},
+		{"location ~ /data|conf/ { deny all; }", site + nobody, "nobody may"},
 		{`location ~ /\.(?!well-known) { deny all; }`, site, ""},
 		{`location ~ /\.?git { deny all; }`, site + nobody, "nobody may"},
 		{app + `location ~ \.sql$ { return 403; }`, proxied + nobody + "hidden = [\"*.sql\"]\n", `location \.sql$ is for what is forwarded as well`},
@@ -51,6 +53,8 @@ func TestNginxGuards(t *testing.T) {
 
 		{"location ~ ^/admin/ { " + auth + " }", site + admin + asked, ""},
 		{"location ~ ^/(?:admin|p)(/|$) { return 404; }", site + "[[site.route]]\npath = \"/admin/{path...}\"\nrespond = 404\n[[site.route]]\npath = \"/p/{path...}\"\nrespond = 404\n", ""},
+		{"location ~ ^/admin/(.*)$ { " + auth + " }", site + admin + asked, ""},
+		{"location ~ ^/(a|b)/ { deny all; root /q/$1; }", site + nobody, "nobody may"},
 		{"location ~ ^/a$ { return 404; }", site + "[[site.route]]\npath = \"/a\"\nrespond = 404\n", ""},
 		{"location ~ ^/admin/ { deny all; } location /admin/pub/ { return 200 a; }", site + nobody + "[[site.route]]\npath = \"/admin/pub/{path...}\"\nrespond = 200\nbody = \"a\"\n", "nobody may"},
 		{"location ~* ^/admin/ { deny all; }", site + nobody, "nobody may"},

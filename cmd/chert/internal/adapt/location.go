@@ -15,7 +15,7 @@ func (t *inServer) location(d *directive) {
 		t.internalHeaders(d)
 		return
 	}
-	if all := prefixes(how, path); all != nil && !has(d.block, "alias") && !t.within(d, all) {
+	if all := prefixes(how, path, d.block); all != nil && !t.within(d, all) {
 		for _, p := range all {
 			t.location(&directive{words: []string{d.name(), p.how, p.path}, block: d.block, line: d.line})
 		}
@@ -78,10 +78,10 @@ func (t *inServer) leave(d *directive, how, path string, l *level) {
 	switch {
 	case path == "/":
 		t.whole = true
-	case strings.HasSuffix(path, "/"):
-		t.site.keep(path, "**")
-	default:
+	case !strings.HasSuffix(path, "/"):
 		t.site.keep(path, "", "*?")
+	case status != internal: // which what nginx does itself leads to
+		t.site.keep(path, "**")
 	}
 	t.site.refuse(below(path), status)
 }

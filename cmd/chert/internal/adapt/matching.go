@@ -16,10 +16,12 @@ var (
 	names = regexp.MustCompile(`^\^/([a-zA-Z0-9_/-]+/)\[\^/\]\*\\\.([a-zA-Z0-9]+)\$$`)
 	// beginnings is one for all that begins with a path, or with one of several.
 	beginnings = regexp.MustCompile(`^\^(/[a-zA-Z0-9_/-]*)(?:\((?:\?:)?([a-zA-Z0-9_/|-]+)\))?` +
-		`(|\$|/|/\.\*\$?|\.\*\$?|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\))$`)
+		`(|\$|/|/\.\*\$?|/\(\.\*\)\$?|\.\*\$?|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\))$`)
 	// group is a part in parentheses, single a regular expression that has | in those alone.
 	group  = `\((?:[^()]|\([^()]*\))*\)`
 	single = `(?:[^|()\[\]\\]|\\.|\[\^?\]?[^\]]*\]|` + group + `)*`
+	// folders is one for all in folders of some names, wherever they are.
+	folders = regexp.MustCompile(`^/(?:([a-zA-Z0-9_-]+)|\((?:\?:)?([a-zA-Z0-9_|-]+)\))/$`)
 	// ends is one for names with some ends, of files or of folders.
 	ends = regexp.MustCompile(`^(?:` + single + `|\^?\((?:\?:)?\.[*+])` +
 		`\\\.(?:([a-zA-Z0-9]+)|\((?:\?:)?([a-zA-Z0-9|]+)\))\)?` +
@@ -31,10 +33,11 @@ var (
 // A beginning is what a location with a regular expression is, if it is for no more than a path's beginning.
 type beginning struct{ how, path string }
 
-// prefixes returns the paths that a regular expression is for all below of, nil if it is for others.
-func prefixes(how, expression string) (all []beginning) {
+// prefixes returns the paths that a regular expression is for all below of, nil if it is for others, or the block needs
+// what it has captured.
+func prefixes(how, expression string, block []directive) (all []beginning) {
 	m := beginnings.FindStringSubmatch(expression)
-	if how != "~" || m == nil {
+	if how != "~" || m == nil || capturing(block) {
 		return nil
 	}
 	for one := range strings.SplitSeq(m[2], "|") {
@@ -53,13 +56,19 @@ func prefixes(how, expression string) (all []beginning) {
 	return all
 }
 
+func capturing(block []directive) bool {
+	return slices.ContainsFunc(block, func(d directive) bool {
+		return d.name() == "alias" || capturing(d.block) || slices.ContainsFunc(d.words, captures.MatchString)
+	})
+}
+
 // within reports whether another location is in those of d, for which nginx prefers d, and chert the other.
 func (t *inServer) within(d *directive, all []beginning) bool {
 	return slices.ContainsFunc(t.around, func(o directive) bool {
 		if o.name() != "location" || &o.words[0] == &d.words[0] {
 			return false
 		}
-		others := prefixes(o.arg(0), o.arg(1))
+		others := prefixes(o.arg(0), o.arg(1), o.block)
 		if len(o.words) == 2 {
 			others = []beginning{{"", o.arg(0)}}
 		}
@@ -73,6 +82,13 @@ func (t *inServer) within(d *directive, all []beginning) bool {
 
 // endings returns patterns for all the names that a regular expression is for, or for more; nil if there are none.
 func endings(expression string) (patterns []string) {
+	if m := folders.FindStringSubmatch(expression); m != nil {
+		patterns = strings.Split(m[1]+m[2], "|")
+		if slices.Contains(patterns, "") {
+			return nil
+		}
+		return patterns
+	}
 	m := ends.FindStringSubmatch(expression)
 	if m == nil {
 		return nil
@@ -91,7 +107,7 @@ func endings(expression string) (patterns []string) {
 
 // hides reports whether a location is for names of files, of which no route comes.
 func (t *inServer) hides(d *directive) bool {
-	return strings.HasPrefix(d.arg(0), "~") && prefixes(d.arg(0), d.arg(1)) == nil
+	return strings.HasPrefix(d.arg(0), "~") && prefixes(d.arg(0), d.arg(1), d.block) == nil
 }
 
 // matching is a location with a regular expression, of those that rules and routes can express.

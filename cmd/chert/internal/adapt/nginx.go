@@ -282,8 +282,8 @@ func (n *nginx) server(s *server) {
 	n.local(s, out)
 }
 
-// local keeps a site from clients of other machines if its server listens for this one only, unlike others: chert serves
-// every site on every address.
+// local keeps a site from clients of other machines if its server listens for this one only, unlike others: chert
+// serves every site on every address.
 func (n *nginx) local(s *server, out *site) {
 	own := slices.Concat(s.plain, s.secure)
 	public := func(addr string) bool { return addr == ":80" || addr == ":443" }
@@ -294,7 +294,8 @@ func (n *nginx) local(s *server, out *site) {
 	}) {
 		return
 	}
-	n.note(s.d.line, "%s is served on the addresses of other servers too: every site is on all", strings.Join(s.hosts, " "))
+	n.note(s.d.line, "%s is served on the addresses of other servers too: every site is on all",
+		strings.Join(s.hosts, " "))
 	var clients []string
 	for _, addr := range own {
 		host, _, _ := net.SplitHostPort(addr)

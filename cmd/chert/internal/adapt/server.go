@@ -159,13 +159,15 @@ func (t *inServer) finish(l *level, files bool) {
 	}
 }
 
+var redirectKeys = strings.Fields(`to status headers tls_auto tls_self tls_cert tls_key tls_min client_ca hsts
+	hsts_subdomains`)
+
 // redirects leaves what a [[redirect]] can have.
 func (s *site) redirects() {
 	s.tables, s.routes, s.hidden, s.paths = nil, nil, nil, nil
 	s.keys = slices.DeleteFunc(s.keys, func(line string) bool {
 		key, _, _ := strings.Cut(line, " = ")
-		return !slices.Contains([]string{"to", "status", "headers", "tls_cert", "tls_key", "tls_min", "client_ca", "hsts",
-			"hsts_subdomains"}, key)
+		return !slices.Contains(redirectKeys, key)
 	})
 }
 
