@@ -251,6 +251,8 @@ func FuzzAdapt(f *testing.F) {
 	}
 	for _, s := range []string{
 		"upstream a { hash $arg_x; server b:1 weight=2; queue 3; }\nserver { location /x/ { proxy_pass https://a/y/; proxy_set_header A '\"'; proxy_read_timeout 1m; proxy_ssl_name x; } }",
+		"server { location ~ ^/(a|b)/ { internal; types { a/b c; } if ($x) { return 403; } location ~ \\.(x|y)(/|$) { x_pass; } } listen 127.0.0.1:1; }\nserver { return 301 x; }",
+		"a.example/x* {\n\tabort /y\n}\na.example {\n\ttls a b {\n\t\tclient_auth {\n\t\t\tmode x\n\t\t}\n\t}\n\t@x not remote_ip 1\n\terror @x\n\tfile_server /x/* {\n\t\thide a/b\n\t}\n}",
 		"a.example {\n\thandle_path /x/* {\n\t\treverse_proxy b:1 c:2 {\n\t\t\tlb_policy header X\n\t\t\theader_up A `b`\n\t\t\ttransport http {\n\t\t\t\ttls_server_name x\n\t\t\t}\n\t\t}\n\t}\n}",
 	} {
 		f.Add(s)

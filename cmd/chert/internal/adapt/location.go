@@ -188,6 +188,10 @@ func (t *inServer) route(d *directive, how, path string) {
 		}
 		r.keys = slices.DeleteFunc(r.keys, ofFiles)
 	}
+	if len(l.access) > 0 && l.access[0].name() == "deny" && l.access[0].arg(0) == "all" && !done {
+		r.key("respond", forbidden) // there may be no folder
+		done = true
+	}
 	if !done {
 		if how == "=" {
 			t.leave(d, how, path, l)
