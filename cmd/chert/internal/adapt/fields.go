@@ -122,12 +122,11 @@ func (t *inServer) expires(d *directive, l *level) {
 
 // types translates types, and default_type beside it, which is for all others then.
 func (t *inServer) types(l *level) {
-	other, listed, including := "text/plain", false, false
+	other, listed, including := t.defaultType(l.types), false, false
 	var rules [][]string
 	for i := range l.types {
 		d := &l.types[i]
 		if d.name() == "default_type" {
-			other = d.arg(0)
 			continue
 		}
 		listed = true
@@ -157,10 +156,29 @@ func (t *inServer) types(l *level) {
 	}
 }
 
+// defaultType returns default_type of a level, or that of the server.
+func (t *inServer) defaultType(own []directive) string {
+	if t.own != nil {
+		own = slices.Concat(t.own.types, own)
+	}
+	other := "text/plain"
+	for i := range own {
+		if own[i].name() == "default_type" {
+			other = own[i].arg(0)
+		}
+	}
+	return other
+}
+
 func contentType(value string) string { return `headers = { "Content-Type" = ` + quote(value) + " }" }
 
-// fileTypes translates types of files with some extensions.
-func (t *inServer) fileTypes(d *directive, patterns []string) {
+// fileTypes translates types, in a location for files with some extensions.
+func (t *inServer) fileTypes(d *directive, location []directive, patterns []string) {
+	if len(d.block) == 0 {
+		for _, p := range patterns {
+			t.site.key("types."+quote(p[1:]), quote(t.defaultType(location)))
+		}
+	}
 	for _, in := range d.block {
 		for _, extension := range in.words[1:] {
 			if slices.Contains(patterns, "*."+extension) {

@@ -59,12 +59,17 @@ func (t *inServer) denied(d *directive, l *level) {
 	t.guarded = t.guarded || l.name == "site"
 }
 
-// condition translates an if, of which only one has a meaning here: that clients have a certificate.
+// condition translates an if that refuses clients without a certificate, or all hosts but one.
 func (t *inServer) condition(d *directive, l *level) {
-	if strings.Join(d.words[1:], " ") == "($ssl_client_verify != SUCCESS)" && len(d.block) == 1 &&
-		d.block[0].name() == "return" && withholds(d) && hasKey(t.site.keys, "client_certificate") {
-		l.key("client_certificate", quote("required"))
-		return
+	if len(d.words) == 4 && d.arg(1) == "!=" && len(d.block) == 1 && d.block[0].name() == "return" && withholds(d) {
+		switch v := strings.TrimSuffix(d.arg(2), ")"); {
+		case d.arg(0) == "($ssl_client_verify" && v == "SUCCESS" && hasKey(t.site.keys, "client_certificate"):
+			l.key("client_certificate", quote("required"))
+			return
+		case d.arg(0) == "($host" && l.name == "site" && slices.Contains(t.site.hosts, v):
+			t.site.hosts = []string{v}
+			return
+		}
 	}
 	t.unknown(d)
 	if withholds(d) {

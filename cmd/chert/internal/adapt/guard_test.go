@@ -67,6 +67,8 @@ func TestNginxGuards(t *testing.T) {
 		{"location / { uwsgi_pass b; }", "[[site.route]]\npath = \"/{path...}\"\nrespond = 502\n", "uwsgi_pass is left out"},
 
 		{"if ($bad) { return 403; }", site + nobody, `if says who may have it, so nobody may: deny is "all"`},
+		{"if ($host != a.example) { return 444; }", site, ""},
+		{"if ($host != b.example) { return 444; }", site + nobody, "nobody may"},
 		{"if ($slow) { return 503; }", site, "if is left out"},
 		{"location /p/ { if ($bad) { return 444; } }", p("deny = [\"all\"]\nroot = \"/w/p\"\n"), "nobody may"},
 		{"location /p/ { allow 10.0.0.1; deny all; if ($a) { set $b 1; } }", p("root = \"/w/p\"\nallow = [\"10.0.0.1\"]\n"), "if is left out"},
@@ -136,6 +138,9 @@ func TestNginxLevels(t *testing.T) {
 				"[[site.route.rules]]\nheaders = { \"Content-Type\" = \"application/octet-stream\" }\n", ""},
 		{"", "location /up/ { types { text/css css scss; } }", "[[site.route]]\npath = \"/up/{path...}\"\nroot = \"/w/up\"\n[[site.route.rules]]\nheaders = { \"Content-Type\" = \"text/plain\" }\n" +
 			"[[site.route.rules]]\nmatch = [\"*.css\", \"*.scss\"]\nheaders = { \"Content-Type\" = \"text/css\" }\n", ""},
+		{"default_type application/octet-stream;", "location /up/ { types { } }", "[[site.route]]\npath = \"/up/{path...}\"\nroot = \"/w/up\"\n[[site.route.rules]]\nheaders = { \"Content-Type\" = \"application/octet-stream\" }\n", ""},
+		{"default_type application/octet-stream;", `location ~ \.html$ { types { } }`, "types.\".html\" = \"application/octet-stream\"\n", ""},
+		{"", `location ~ \.html$ { default_type text/a; types { } }`, "types.\".html\" = \"text/a\"\n", ""},
 		{"", `location ~ \.x$ { types { text/x x y; } }`, "types.\".x\" = \"text/x\"\n", ""},
 		{"proxy_set_header A b;", "location / { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; proxy_pass_request_headers on; }", "proxy = \"127.0.0.1:9\"\n", ""},
 		{"", "location / { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; proxy_pass_request_headers off; }", "proxy = \"127.0.0.1:9\"\n", "proxy_pass_request_headers is left out"},

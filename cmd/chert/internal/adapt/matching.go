@@ -165,8 +165,8 @@ func (t *inServer) files(d *directive, patterns []string) {
 		case in.name() == "return" && in.arg(0) == "404":
 		case withholds(in):
 			t.note(in.line, "%s of files is left out: they are hidden, and 404", in.name())
-		case in.name() == "types" && in.block != nil:
-			t.fileTypes(in, patterns)
+		case in.name() == "types" && in.block != nil && strings.HasPrefix(patterns[0], "*."):
+			t.fileTypes(in, d.block, patterns)
 		case in.name() == "default_type" && strings.HasPrefix(patterns[0], "*."):
 			for _, p := range patterns {
 				t.site.key("types."+quote(p[1:]), quote(in.arg(0)))
