@@ -38,10 +38,8 @@ func (c *caddy) top(all []directive) {
 	}
 }
 
-// site translates the block of some addresses.
-func (c *caddy) site(d *directive) {
-	s := &site{line: d.line, name: "site"}
-	encrypted := false
+// addresses reads those of a block, and reports whether one has TLS by itself.
+func (c *caddy) addresses(s *site, d *directive) (encrypted bool) {
 	for _, word := range d.words {
 		for address := range strings.SplitSeq(word, ",") {
 			if address == "" {
@@ -70,7 +68,15 @@ func (c *caddy) site(d *directive) {
 			encrypted = encrypted || !plain && !hasPort && host != "*"
 		}
 	}
-	if s.hosts = unique(s.hosts); len(s.hosts) == 0 {
+	s.hosts = unique(s.hosts)
+	return encrypted
+}
+
+// site translates the block of some addresses.
+func (c *caddy) site(d *directive) {
+	s := &site{line: d.line, name: "site"}
+	encrypted := c.addresses(s, d)
+	if len(s.hosts) == 0 {
 		return
 	}
 	c.sites = append(c.sites, s)

@@ -147,12 +147,7 @@ func (t *inServer) route(d *directive, how, path string) {
 	pattern := exactly(path)
 	if how != "=" {
 		pattern = below(path)
-		if !strings.HasSuffix(path, "/") {
-			t.note(d.line, "location %s is for all that begins with it; the route is for %s/ and below", path, path)
-			if refusal(d.block) != "" {
-				t.site.keep(path, "*?")
-			}
-		}
+		t.beside(d, path)
 	}
 	if how != "=" && path == "/" {
 		if t.whole = true; has(d.block, "return") {
@@ -188,9 +183,9 @@ func (t *inServer) route(d *directive, how, path string) {
 		}
 		r.keys = slices.DeleteFunc(r.keys, ofFiles)
 	}
-	if len(l.access) > 0 && l.access[0].name() == "deny" && l.access[0].arg(0) == "all" && !done {
-		r.key("respond", forbidden) // there may be no folder
+	if !done && deniesAll(l.access) {
 		done = true
+		r.key("respond", forbidden) // there may be no folder
 	}
 	if !done {
 		if how == "=" {
@@ -205,6 +200,21 @@ func (t *inServer) route(d *directive, how, path string) {
 	t.finish(l, !done)
 	t.replaces(r, len(l.access) > 0, !done)
 	t.site.add(r)
+}
+
+// beside hides what a location such as /a that keeps it from some is for and the route for /a/ and below is not.
+func (t *inServer) beside(d *directive, path string) {
+	if strings.HasSuffix(path, "/") {
+		return
+	}
+	t.note(d.line, "location %s is for all that begins with it; the route is for %s/ and below", path, path)
+	if refusal(d.block) != "" {
+		t.site.keep(path, "*?")
+	}
+}
+
+func deniesAll(access []directive) bool {
+	return len(access) > 0 && access[0].name() == "deny" && access[0].arg(0) == "all"
 }
 
 // nested leaves out a location that is in that of l.
