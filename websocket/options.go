@@ -74,7 +74,7 @@ type Options struct {
 	// Compression enables the extension permessage-deflate (RFC 7692). Default none.
 	Compression *Compression
 	// Logger receives panics of the functions above where the server does not log
-	// them. Default slog.Default.
+	// them, and of Room.OnLeave. Default slog.Default.
 	Logger *slog.Logger
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -15,7 +16,7 @@ import (
 type Room struct {
 	// OnLeave, if not nil, is called when a connection that was in the room has left it or has
 	// ended, by the goroutine that has made it leave. It must not wait, and is set before the
-	// first Join.
+	// first Join. A panic for a connection that has ended is logged, one in Leave is the caller's.
 	OnLeave func(c *Conn)
 
 	mu      sync.Mutex
@@ -80,6 +81,12 @@ func (r *Room) drop(c *Conn) bool {
 		}
 	}
 	return true
+}
+
+// ended is remove for a connection that has ended: user code must not end the event loop, nor keep the
+// connection in other rooms.
+func (r *Room) ended(c *Conn) {
+	exec.Call(func() { r.remove(c) }, func(e exec.End) { c.h.logEnd(c.RemoteAddr(), e) })
 }
 
 // Leave ends what Join has begun.

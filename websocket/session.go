@@ -395,7 +395,7 @@ func (s *session) Closed(hijacked bool) {
 	s.mu.Unlock()
 	s.release()
 	for ; m != nil; m = m.next {
-		m.room.remove(s.conn())
+		m.room.ended(s.conn())
 	}
 	s.h.remove(s.conn())
 	if f := s.h.onClose; f != nil {

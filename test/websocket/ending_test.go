@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,5 +80,37 @@ func TestEnding(t *testing.T) {
 		if len(first) > 0 {
 			t.Error("notified again")
 		}
+	})
+}
+
+// A panic of OnLeave does not end the server: it is logged, the connection leaves its other rooms, and OnClose is called.
+func TestPanicOfOnLeave(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		onClose, closed := ends()
+		logged := new(lines)
+		room, other := &websocket.Room{OnLeave: func(*websocket.Conn) { panic("of the user's") }}, new(websocket.Room)
+		h := handler(t, &websocket.Options{
+			OnOpen: func(c *websocket.Conn, _ *http.Request) {
+				other.Join(c)
+				room.Join(c) // which it leaves first
+			},
+			OnMessage: echo, OnClose: onClose, Logger: slog.New(slog.NewTextHandler(logged, nil)),
+		})
+		ts := start(t, fresh(h))
+		c := open(ts)
+		c.Send(closing(1000, ""))
+		c.closes(1000)
+		if e := servertest.Await(t, closed, "OnClose"); e.code != 1000 {
+			t.Error(e)
+		}
+		if !strings.Contains(logged.String(), "of the user's") || !strings.Contains(logged.String(), "stack=") {
+			t.Errorf("logged: %q", logged)
+		}
+		if n, m := room.Len(), other.Len(); n != 0 || m != 0 || h.Len() != 0 {
+			t.Errorf("%d and %d in the rooms, %d connections", n, m, h.Len())
+		}
+		c = open(ts)
+		c.Send(text("a"))
+		c.wants("a")
 	})
 }
