@@ -22,10 +22,11 @@ var netLimits = conn.Limits{WriteStall: int64(30 * time.Second)}
 // netLink is a net.Conn as a takeover.Link: one goroutine reads and calls the session, and
 // while something is queued another writes.
 type netLink struct {
-	c  *stream.Conn
-	nc net.Conn
-	h  *Handler
-	s  *session
+	c    *stream.Conn
+	nc   net.Conn
+	h    *Handler
+	s    *session
+	left int64 // when Conn.Read returned last, of Now
 }
 
 var _ takeover.Link = (*netLink)(nil)

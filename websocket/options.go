@@ -69,7 +69,8 @@ type Options struct {
 	// spread. Default 50 s, below the usual minute of proxies; negative: none.
 	PingInterval time.Duration
 	// IdleTimeout is after how long without anything from the client, not even the
-	// answer to a Ping, the connection is closed. Default 2 min; negative: never.
+	// answer to a Ping, the connection is closed. Both times begin anew when OnMessage
+	// returns, and when Conn.Read is called after a message. Default 2 min; negative: never.
 	IdleTimeout time.Duration
 	// Compression enables the extension permessage-deflate (RFC 7692). Default none.
 	Compression *Compression

@@ -37,6 +37,11 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		return 0, nil, errNotServe
 	}
 	s := (*session)(c)
+	// As after OnMessage. The time between short Reads counts, or a silent client would get no Pings.
+	if now := l.Now(); s.ready || s.h.idle > 0 && now-l.left >= s.h.idle {
+		s.heard = now
+	}
+	defer func() { l.left = l.Now() }()
 	s.finish()
 	c.mu.Lock()
 	ended := c.ended

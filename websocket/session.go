@@ -230,6 +230,7 @@ func (s *session) deliver() link.Next {
 		s.uncork() // the code may take long
 	}
 	ok := s.link.Run()
+	s.heard = s.link.Now() // the server has neither read nor sent a Ping meanwhile
 	if s.drop(); !ok {
 		return s.conn().failed(errInternal)
 	}

@@ -16,7 +16,10 @@ import (
 type stuckLink struct {
 	fakeLink
 	held int
+	now  int64
 }
+
+func (l *stuckLink) Now() int64 { return 1 + l.now }
 
 func (l *stuckLink) Quick() bool { return true }
 
@@ -68,6 +71,22 @@ func TestGathered(t *testing.T) {
 	}
 	if c := s.conn(); c.Send(TypeText, []byte("more")) != ErrSlow || !c.Congested() {
 		t.Error("more is gathered")
+	}
+}
+
+// TestIdleFromCode: a client is silent for as long as nothing has come from it since the code returned.
+func TestIdleFromCode(t *testing.T) {
+	t.Parallel()
+	const idle = 1000
+	var l *stuckLink
+	s, l := stuck(t, &Options{IdleTimeout: idle, PingInterval: -1, OnMessage: func(*Conn, Type, []byte) { l.now += 3 * idle }})
+	l.in = fromClient(wsframe.Text, false, "hello")
+	s.Data(false)
+	for _, want := range []link.Next{link.More, link.Linger} {
+		l.now += idle - 1
+		if next := s.Expired(); next != want {
+			t.Errorf("%d ns after the code: %d, want %d", l.now-3*idle, next, want)
+		}
 	}
 }
 
