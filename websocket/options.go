@@ -66,7 +66,8 @@ type Options struct {
 	Slow Slow
 	// PingInterval is after how long without anything from the client a Ping is
 	// sent, up to a tenth and at most 4 s earlier so that those to many clients are
-	// spread. Default 50 s, below the usual minute of proxies; negative: none.
+	// spread. Default 50 s, below the usual minute of proxies, but at most half of
+	// IdleTimeout; negative: none.
 	PingInterval time.Duration
 	// IdleTimeout is after how long without anything from the client, not even the
 	// answer to a Ping, the connection is closed. Both times begin anew when OnMessage
@@ -154,6 +155,9 @@ func New(o *Options) (*Handler, error) {
 		idle:         int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
 		logger:       o.Logger,
 		kind:         newKind(),
+	}
+	if o.PingInterval == 0 && h.idle > 0 {
+		h.ping = min(h.ping, h.idle/2) // or a client that is quiet is closed before it is asked
 	}
 	if h.maxUnsent > 0 {
 		h.maxUnsent = max(h.maxUnsent, takeover.MinLimit)

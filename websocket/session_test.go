@@ -74,6 +74,27 @@ func TestGathered(t *testing.T) {
 	}
 }
 
+// TestPingBeforeIdle: unless the program says otherwise, a quiet client is asked before it is closed.
+func TestPingBeforeIdle(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ ping, idle, want time.Duration }{
+		{0, 0, 50 * time.Second},
+		{0, -1, 50 * time.Second},
+		{0, time.Hour, 50 * time.Second},
+		{0, time.Minute, 30 * time.Second},
+		{time.Minute, time.Second, time.Minute},
+		{-1, time.Second, 0},
+	} {
+		h, err := New(&Options{PingInterval: tt.ping, IdleTimeout: tt.idle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Duration(h.ping); got != tt.want {
+			t.Errorf("PingInterval %v, IdleTimeout %v: %v, want %v", tt.ping, tt.idle, got, tt.want)
+		}
+	}
+}
+
 // TestIdleFromCode: a client is silent for as long as nothing has come from it since the code returned.
 func TestIdleFromCode(t *testing.T) {
 	t.Parallel()
