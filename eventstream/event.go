@@ -17,7 +17,8 @@ type Event struct {
 	// It must not contain CR, LF or NUL.
 	Type string
 	// Data is the content, of any length. Line ends in it, which may be CR, LF or both,
-	// arrive as LF.
+	// arrive as LF. An event with neither Data nor Type is dispatched only if it has no ID
+	// and no Retry either; otherwise it just tells the client these.
 	Data string
 	// Retry, if not 0, is how long a client is to wait before it connects again, in
 	// milliseconds on the wire.

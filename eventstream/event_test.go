@@ -86,6 +86,53 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// store is a Source that only takes events.
+type store struct {
+	Source
+	got Event
+}
+
+func (s *store) Publish(e Event) (string, error) {
+	s.got = e
+	return "1", nil
+}
+
+// TestPublishDispatches: a client dispatches what is published if it does so when it is sent to it alone: the ID that the
+// topic, or its store, makes up does not matter.
+func TestPublishDispatches(t *testing.T) {
+	t.Parallel()
+	for _, e := range []Event{{}, {Type: "a"}, {Data: "a"}, {ID: "a"}, {Retry: time.Second}, {Retry: -1}} {
+		sent := e.frame()
+		want, _ := parse(string(sent.bytes(false)))
+		topic, err := NewTopic(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topic.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := parse(string(topic.log[0].bytes(false)))
+		if p.dispatched != want.dispatched || p.data != want.data {
+			t.Errorf("%+v: published %+v, sent %+v", e, p, want)
+		}
+		if e.ID != "" {
+			continue // not in a topic of a store
+		}
+		var s store
+		if topic, _, err = NewMirror(&s, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topic.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+		s.got.ID = "1"
+		f := s.got.frame() // as the Mirror does with it
+		if p, _ = parse(string(f.bytes(false))); p.dispatched != want.dispatched {
+			t.Errorf("%+v: from the store %+v, sent %+v", e, p, want)
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	if _, err := New(&Options{Slow: 7}); err == nil {
 		t.Error("Slow")

@@ -293,6 +293,9 @@ func (t *Topic) Publish(e Event) (id string, err error) {
 	if err := e.check(); err != nil {
 		return "", err
 	}
+	if e.ID == "" && e.Type == "" && e.Data == "" && e.Retry <= 0 {
+		e.Type = "message" // what it is without one; with an ID alone it would not be dispatched
+	}
 	if t.source != nil {
 		if e.ID != "" {
 			return "", ErrID
