@@ -158,7 +158,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 			h.onOpen(s, r)
 		}
 	}, func(returned bool) {
-		s.forget()
+		s.opened()
 		if !returned {
 			s.Close()
 		}
@@ -235,6 +235,14 @@ func (h *Handler) Close() {
 	h.mu.Unlock()
 	for s := range all.All() {
 		s.stop()
+	}
+}
+
+// partEnded is called when OnOpen has returned, and when the response has ended, which comes first if a client
+// ends its stream of HTTP/2 or HTTP/3 meanwhile. The second of the two calls, which parts counts, starts OnClose.
+func partEnded[T any](parts *atomic.Int32, onClose func(T), v T, logger *slog.Logger) {
+	if parts.Add(1) == 2 && onClose != nil {
+		go call(func() { onClose(v) }, logger)
 	}
 }
 

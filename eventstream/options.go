@@ -13,7 +13,8 @@ type Options struct {
 	// the place to send first events and to join topics. r is valid only during the
 	// call.
 	OnOpen func(s *Stream, r *http.Request)
-	// OnClose is called once, on a goroutine of its own, when a stream has ended.
+	// OnClose is called once, on a goroutine of its own, when a stream has ended and OnOpen has
+	// returned.
 	OnClose func(s *Stream)
 
 	// Heartbeat is after how long without an event a comment is sent, so that proxies do

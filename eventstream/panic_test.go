@@ -39,7 +39,9 @@ func TestPanicOfClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	(*polled)(&Poll{h: h}).Closed()
+	p := &Poll{h: h}
+	partEnded(&p.parts, h.onClose, p, nil) // OnOpen has returned
+	(*polled)(p).Closed()
 	if line := servertest.Await(t, logged, "the log"); !strings.Contains(line, "of the user's") {
 		t.Error(line)
 	}

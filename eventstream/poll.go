@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/exec"
@@ -16,7 +17,8 @@ type PollOptions struct {
 	// OnOpen is called by the handler, with the request, when a poll waits. r is valid
 	// only during the call.
 	OnOpen func(p *Poll, r *http.Request)
-	// OnClose is called once, on a goroutine of its own, when a poll has ended.
+	// OnClose is called once, on a goroutine of its own, when a poll has ended and OnOpen has
+	// returned.
 	OnClose func(p *Poll)
 	// ContentType is that of the answers. Default "application/json".
 	ContentType string
@@ -47,6 +49,7 @@ type PollHandler struct {
 type Poll struct {
 	h      *PollHandler
 	answer func([]byte) // immutable after the handler's open
+	parts  atomic.Int32 // of partEnded
 
 	mu    sync.Mutex
 	done  bool // it was answered, or the client has gone
@@ -115,6 +118,7 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.onOpen(p, r)
 		}
 	}, func(returned bool) {
+		partEnded(&p.parts, h.onClose, p, h.logger)
 		if !returned {
 			p.Answer(nil)
 		}
@@ -228,7 +232,5 @@ func (p *polled) Closed() {
 	h.mu.Lock()
 	delete(h.polls, (*Poll)(p))
 	h.mu.Unlock()
-	if h.onClose != nil {
-		go call(func() { h.onClose((*Poll)(p)) }, h.logger)
-	}
+	partEnded(&p.parts, h.onClose, (*Poll)(p), h.logger)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/takeover"
 )
@@ -17,6 +18,7 @@ type Stream struct {
 	h       *Handler        // immutable
 	link    takeover.Stream // immutable after the handler's open
 	chunked bool            // the same
+	parts   atomic.Int32    // of partEnded
 	index   int             // in h.streams; guarded by h.mu
 
 	// mu orders what is offered to link. It comes before Topic.mu, and after
@@ -43,11 +45,12 @@ func (s *Stream) LastEventID() string {
 	return s.lastID
 }
 
-// forget is called when OnOpen has returned.
-func (s *Stream) forget() {
+// opened is called when OnOpen has returned.
+func (s *Stream) opened() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lastID = ""
+	s.mu.Unlock()
+	partEnded(&s.parts, s.h.onClose, s, s.h.logger)
 }
 
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
@@ -239,7 +242,5 @@ func (s *source) Closed() {
 	}
 	h := s.h
 	h.remove(s.stream())
-	if h.onClose != nil {
-		go call(func() { h.onClose(s.stream()) }, h.logger)
-	}
+	partEnded(&s.parts, h.onClose, s.stream(), h.logger)
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +143,53 @@ func TestEventStreamsEnd(t *testing.T) {
 	}
 	if a := c.get("/"); a.body != "hello" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// OnClose of event streams and polls comes once, after OnOpen has returned, also if the client has reset the stream before.
+func TestCloseAfterOpen(t *testing.T) {
+	t.Parallel()
+	begun, release, closed := make(chan bool), make(chan bool), make(chan bool, 100)
+	var opening atomic.Bool
+	onOpen := func() {
+		opening.Store(true)
+		defer opening.Store(false)
+		begun <- true
+		<-release
+	}
+	onClose := func() {
+		if opening.Load() {
+			t.Error("OnClose before OnOpen has returned")
+		}
+		closed <- true
+	}
+	streams, err := eventstream.New(&eventstream.Options{
+		OnOpen: func(*eventstream.Stream, *http.Request) { onOpen() }, OnClose: func(*eventstream.Stream) { onClose() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	polls, err := eventstream.NewPoll(&eventstream.PollOptions{
+		OnOpen: func(*eventstream.Poll, *http.Request) { onOpen() }, OnClose: func(*eventstream.Poll) { onClose() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/stream", streams)
+	mux.Handle("/poll", polls)
+	c := serve(t, &chert.Server{Handler: mux}).raw()
+	for _, p := range []string{"/stream", "/poll"} {
+		e := c.open(true, headers(path(get, p)...))
+		servertest.Await(t, begun, p+": OnOpen")
+		e.CancelRead(quic.StreamErrorCode(codec.RequestCancelled))
+		servertest.Eventually(t, p+": the end is noticed", func() bool { return streams.Len()+polls.Len() == 0 })
+		time.Sleep(20 * time.Millisecond) // OnClose, if it is on its way
+		release <- true
+		servertest.Await(t, closed, p+": OnClose")
+	}
+	if n := len(closed); n > 0 {
+		t.Errorf("OnClose was called %d times more", n)
 	}
 }
 

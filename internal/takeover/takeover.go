@@ -78,8 +78,8 @@ type Source interface {
 	Writable()
 	// Stop is called, perhaps repeatedly, when the server shuts down.
 	Stop()
-	// Closed is called once, after the response or the connection has ended. Then the
-	// client has gone, unless End was called.
+	// Closed is called once, after the response or the connection has ended, which may be
+	// while the handler still runs. Then the client has gone, unless End was called.
 	Closed()
 }
 
