@@ -214,6 +214,10 @@ func TestGuardElsewhere(t *testing.T) {
 		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, nil, 200},
 		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, []string{"a.example"}, 421},
 		{&net.TCPAddr{IP: net.IPv6loopback, Port: 80}, nil, 421},
+		{&net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, nil, 200}, // HTTP/3
+		{&net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, []string{"a.example"}, 421},
+		{&net.UDPAddr{IP: net.IPv6loopback, Port: 80}, nil, 421},
+		{&net.UDPAddr{IP: net.IPv6unspecified, Port: 80}, nil, 421},
 		{&net.UnixAddr{Name: "/s", Net: "unix"}, nil, 200},
 		{nil, nil, 421}, // unknown
 	} {

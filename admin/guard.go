@@ -67,6 +67,8 @@ func onLoopback(r *http.Request) bool {
 	switch local := local.(type) {
 	case *net.TCPAddr:
 		return local.IP.IsLoopback()
+	case *net.UDPAddr: // of HTTP/3; of a socket for all addresses it may be unknown to which one a packet was sent
+		return local.IP.IsLoopback() || local.IP.IsUnspecified()
 	case *net.UnixAddr:
 		return false
 	}
