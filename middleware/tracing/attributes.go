@@ -39,9 +39,9 @@ func plainAttributes(r *http.Request, query bool) []attribute.KeyValue {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	version, _ := strings.CutSuffix(strings.TrimPrefix(r.Proto, "HTTP/"), "2.0")
-	if version == "" {
-		version = "2"
+	version := strings.TrimPrefix(r.Proto, "HTTP/")
+	if major, ok := strings.CutSuffix(version, ".0"); ok && major != "1" { // the conventions have "2" and "3"
+		version = major
 	}
 	attrs = append(attrs, semconv.URLScheme(scheme), semconv.NetworkProtocolVersion(version))
 	if r.ContentLength > 0 {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -611,6 +612,18 @@ func TestText(t *testing.T) {
 	} {
 		if host, port := splitPort(addr); host+"|"+port != want {
 			t.Errorf("%q: %q, %q", addr, host, port)
+		}
+	}
+}
+
+// Versions of HTTP are those of the conventions.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for proto, want := range map[string]string{"HTTP/1.0": "1.0", "HTTP/1.1": "1.1", "HTTP/2.0": "2", "HTTP/3.0": "3"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Proto = proto
+		if all := plainAttributes(r, false); !slices.Contains(all, attribute.String("network.protocol.version", want)) {
+			t.Errorf("%s: %v", proto, all)
 		}
 	}
 }
