@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -83,7 +84,7 @@ func (s *server) awaitShaken(c *quic.Conn, e *entry, session *h3.Session) {
 	case <-c.HandshakeComplete():
 		s.shaken(e)
 		state := c.ConnectionState().TLS
-		s.host.Observed.Shaken(&state, 0)
+		s.host.Observed.Shaken(&state, time.Since(e.began))
 		session.Shaken(&state)
 	case <-c.Context().Done():
 	}

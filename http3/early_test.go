@@ -154,6 +154,9 @@ func TestEarlyData(t *testing.T) {
 		n := s.Stats()
 		return n.TLS.EarlyRequests == uint64(len(early)) && n.Connections.HTTP3 == 1 && len(n.TLS.Versions) == 1 && n.TLS.Versions[0].N == 2 && n.TLS.Resumed == 1 && n.TLS.Running == 0
 	})
+	if d := s.Stats().TLS.Duration; d.N() != 2 || d.Counts[0] != 0 {
+		t.Errorf("handshakes have taken no time: %v", d.Counts)
+	}
 }
 
 // kept keeps the server that it opens.

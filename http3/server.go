@@ -149,7 +149,8 @@ type entry struct {
 	shaking bool
 	left    bool
 
-	verified bool // the client had shown its address when the connection began; immutable
+	began    time.Time // immutable, as verified
+	verified bool      // the client had shown its address when the connection began
 }
 
 // enter is called for a connection that begins.
@@ -163,7 +164,9 @@ func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Cont
 	s.mu.Unlock()
 	s.shaking.Add(1)
 	s.host.Observed.Shaking(1)
-	e := &entry{shaking: true, verified: info.AddrVerified, release: sync.OnceFunc(s.host.Hold())}
+	e := &entry{
+		began: time.Now(), verified: info.AddrVerified, shaking: true, release: sync.OnceFunc(s.host.Hold()),
+	}
 	ctx = context.WithValue(ctx, placeKey{}, e)
 	context.AfterFunc(ctx, func() { s.leave(e) })
 	return ctx, nil
@@ -248,7 +251,7 @@ func (s *server) session(c *quic.Conn) *h3.Session {
 		return nil
 	}
 	if !early {
-		s.host.Observed.Shaken(&state, 0)
+		s.host.Observed.Shaken(&state, time.Since(e.began))
 	}
 	t := s.host.Observed.Shard()
 	t.Add(false, tally.Accepted, 1)
