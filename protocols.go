@@ -108,6 +108,6 @@ func (s *Server) servePackets(sv *serving, base context.Context) (*bridge.AltSvc
 			told.Set(http1.AppendField(nil, "Alt-Svc", value), http2.AppendField(nil, "Alt-Svc", value))
 		},
 		Observed: &s.observed, Logf: s.logf, Seek: s.room.Seek, Track: s.track, Untrack: s.untrack,
-		HandshakeTimeout: s.handshakeTimeout(), Hold: s.hold,
+		HandshakeTimeout: s.handshakeTimeout(), HandshakeFailed: s.shakeFailed, Hold: s.hold,
 	})
 }

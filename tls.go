@@ -125,13 +125,23 @@ func (s *Server) handshakes(cfg *tls.Config, c *h1.Config) func(conn.Link, *h1.S
 // handshakeFailed logs err, and returns the response for a client that speaks
 // HTTP without TLS. tc may be nil.
 func (s *Server) handshakeFailed(peer string, local net.Addr, tc *tls.Conn, err error) (answer []byte) {
-	s.observed.ShakeFailed(err)
-	s.logf("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, tc))
+	var state tls.ConnectionState
+	if tc != nil {
+		state = tc.ConnectionState()
+	}
+	s.shakeFailed(peer, local, &state, err)
 	if err == tlsio.ErrPlain {
 		s.observed.Refuse(peer, local, http.StatusBadRequest, err.Error(), nil)
 		answer = plainRefusal()
 	}
 	return answer
+}
+
+// shakeFailed counts a handshake that has failed with err, and logs it. state is what has been
+// negotiated.
+func (s *Server) shakeFailed(peer string, local net.Addr, state *tls.ConnectionState, err error) {
+	s.observed.ShakeFailed(err)
+	s.logf("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, state))
 }
 
 // maxLoggedName is the longest name of the DNS in text (RFC 1035 section 2.3.4). A
@@ -141,11 +151,7 @@ const maxLoggedName = 253
 // wanted returns what is logged about the host that the client of a failed handshake
 // wanted: the server name, or the address that it connected to. It is empty if the
 // failure came before a version was selected, as net/http's line is.
-func wanted(local net.Addr, tc *tls.Conn) string {
-	if tc == nil {
-		return ""
-	}
-	state := tc.ConnectionState()
+func wanted(local net.Addr, state *tls.ConnectionState) string {
 	switch name := state.ServerName; {
 	case len(name) > maxLoggedName:
 		return fmt.Sprintf(" (server name %q...)", name[:maxLoggedName])

@@ -76,19 +76,22 @@ func tlsConfig(of *tls.Config, t *tickets) *tls.Config {
 	if t != nil {
 		t.keep(c, c)
 	}
-	if get := of.GetConfigForClient; get != nil {
-		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			site, err := get(hello)
-			if err != nil || site == nil {
-				return nil, err
-			}
-			own := site.Clone()
-			if t != nil {
-				t.keep(own, site)
-			}
-			own.NextProtos, own.MinVersion, own.GetConfigForClient = c.NextProtos, c.MinVersion, nil
-			return own, nil
+	get := of.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		hello.Context().Value(placeKey{}).(*entry).greet(hello)
+		if get == nil {
+			return nil, nil
 		}
+		site, err := get(hello)
+		if err != nil || site == nil {
+			return nil, err
+		}
+		own := site.Clone()
+		if t != nil {
+			t.keep(own, site)
+		}
+		own.NextProtos, own.MinVersion, own.GetConfigForClient = c.NextProtos, c.MinVersion, nil
+		return own, nil
 	}
 	return c
 }
@@ -148,6 +151,8 @@ type entry struct {
 	counts  string
 	shaking bool
 	left    bool
+	asked   string   // the name in its ClientHello
+	way     net.Conn // has the addresses of that; nil before it has come
 
 	began    time.Time // immutable, as verified
 	verified bool      // the client had shown its address when the connection began
@@ -168,7 +173,7 @@ func (s *server) enter(ctx context.Context, info *quic.ClientInfo) (context.Cont
 		began: time.Now(), verified: info.AddrVerified, shaking: true, release: sync.OnceFunc(s.host.Hold()),
 	}
 	ctx = context.WithValue(ctx, placeKey{}, e)
-	context.AfterFunc(ctx, func() { s.leave(e) })
+	context.AfterFunc(ctx, func() { s.leave(e, context.Cause(ctx)) })
 	return ctx, nil
 }
 
@@ -185,21 +190,24 @@ func (s *server) some(n int) (some []*h3.Session) {
 	return some
 }
 
-// shaken ends a handshake.
-func (s *server) shaken(e *entry) {
+// shaken ends a handshake, and reports whether it was under way.
+func (s *server) shaken(e *entry) (was bool) {
 	e.mu.Lock()
-	was := e.shaking
+	was = e.shaking
 	e.shaking = false
 	e.mu.Unlock()
 	if was {
 		s.shaking.Add(-1)
 		s.host.Observed.Shaking(-1)
 	}
+	return was
 }
 
-// leave ends a connection.
-func (s *server) leave(e *entry) {
-	s.shaken(e)
+// leave ends a connection, because of err.
+func (s *server) leave(e *entry, err error) {
+	if s.shaken(e) {
+		s.shakeFailed(e, err)
+	}
 	e.mu.Lock()
 	counts := e.counts
 	e.left = true

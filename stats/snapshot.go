@@ -241,6 +241,7 @@ type TLS struct {
 	// Running is how many are in progress on goroutines, Waiting how many wait for
 	// their turn.
 	Running, Waiting int64
-	// Duration is the time from the accept to the end of finished handshakes.
+	// Duration is the time from the accept, over QUIC from the client's first packet, to the end of
+	// finished handshakes.
 	Duration Histogram
 }

@@ -51,6 +51,8 @@ type PacketHost struct {
 	Seek             func() // has an idle connection give way
 	Track, Untrack   func(conn.Driven)
 	HandshakeTimeout time.Duration
+	// HandshakeFailed counts and logs a handshake that has failed with err.
+	HandshakeFailed func(peer string, local net.Addr, state *tls.ConnectionState, err error)
 	// Hold has Shutdown wait for something that is not tracked yet, a handshake, until release is
 	// called.
 	Hold func() (release func())
