@@ -53,6 +53,13 @@ func TestMaxHandlers(t *testing.T) {
 	waiting(1)
 	gone := c.open(true, headers(path(get, "/wait")...))
 	waiting(2)
+	var stages []string
+	for _, r := range s.RunningRequests(10) {
+		stages = append(stages, r.Target+" "+r.Stage)
+	}
+	if want := []string{"/wait handler", "/ waiting", "/wait waiting"}; !slices.Equal(stages, want) {
+		t.Errorf("%q are running, want %q", stages, want)
+	}
 	if a := c.get("/"); a.ending() != "503" {
 		t.Errorf("%+v", a)
 	}

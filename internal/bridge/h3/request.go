@@ -367,6 +367,13 @@ func (st *stream) Acquired() { st.turn <- struct{}{} }
 // run runs the handler.
 func (st *stream) run() {
 	s := st.s
+	st.Way = stats.Goroutine
+	if st.leading() { // there are no Slots to wait for
+		st.Way = stats.Inline
+	}
+	st.mu.Lock()
+	st.shown = &st.Exchange
+	st.mu.Unlock()
 	if !st.acquire() {
 		st.Time.Drop(s.tally)
 		st.unanswered(0)
@@ -374,14 +381,7 @@ func (st *stream) run() {
 		st.finished()
 		return
 	}
-	st.Way = stats.Goroutine
-	if st.leading() {
-		st.Way = stats.Inline
-	}
 	st.Time.Select(s.tally, false)
-	st.mu.Lock()
-	st.shown = &st.Exchange
-	st.mu.Unlock()
 	st.oversee()
 	defer st.finish() // also after runtime.Goexit
 	st.next = conn.Close

@@ -80,7 +80,7 @@ type stream struct {
 	writeBy time.Time
 	dropped bool             // the body is not wanted
 	unwatch func() bool      // ends what WatchPeer has begun; nil if it has not
-	shown   *bridge.Exchange // what Running shows, while the handler runs
+	shown   *bridge.Exchange // what Running shows, while the handler runs or waits for its slot
 	quick   *directRequest   // of a handler of the fast path, while that runs
 }
 
