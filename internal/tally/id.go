@@ -27,7 +27,7 @@ const (
 	EventStreamsEnded
 	TakenBegun // connections, and not streams, of which WebSockets and the like have all
 	TakenEnded
-	HandlersBegun // on goroutines of connections
+	HandlersBegun // on goroutines of connections, or that have lost the lead of one of QUIC
 	HandlersEnded
 	// System calls.
 	Reads

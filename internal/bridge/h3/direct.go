@@ -11,6 +11,7 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
@@ -30,6 +31,11 @@ type directRequest struct {
 
 // Run implements conn.UserCode.
 func (d *directRequest) Run() {
+	if d.st.way == stats.Goroutine {
+		t := d.st.s.tally
+		t.Add(false, tally.HandlersBegun, 1)
+		defer t.Add(false, tally.HandlersEnded, 1)
+	}
 	d.st.timing.Begin()
 	d.answered = d.handler.ServeDirect((*direct.Exchange)(&d.x))
 	d.returned = true
@@ -38,7 +44,7 @@ func (d *directRequest) Run() {
 
 // Ended implements conn.UserCode.
 func (d *directRequest) Ended(e exec.End) {
-	d.st.unsee() // a handler that has ended its goroutine does not return to the caller, which does so otherwise
+	d.st.show(nil) // a handler that has ended its goroutine does not return to the caller, which does so otherwise
 	d.st.timing.End()
 	d.st.s.LogEnd(e)
 	if e.Exited() {
@@ -64,15 +70,10 @@ func (st *stream) serveDirect(r *request) bool {
 	}
 	d.x.Reset(req)
 	st.timing.Select(s.tally, false)
-	st.mu.Lock()
-	st.quick = d
-	st.mu.Unlock()
+	st.show(d)
 	st.oversee()
 	conn.Guard(d)
-	st.unsee()
-	st.mu.Lock()
-	st.quick = nil
-	st.mu.Unlock()
+	st.show(nil)
 	switch {
 	case !d.returned: // d may still be in use, so it is not kept
 		d.abandon()
@@ -89,6 +90,16 @@ func (st *stream) serveDirect(r *request) bool {
 	d.reset()
 	d.route = route
 	return false
+}
+
+// show has Running, and late, see the handler that is about to run, or with nil not any more.
+func (st *stream) show(d *directRequest) {
+	if d == nil {
+		st.unsee()
+	}
+	st.mu.Lock()
+	st.quick = d
+	st.mu.Unlock()
 }
 
 // placeDirect decides whether the leader runs the handler; see h1.

@@ -1,7 +1,12 @@
 package h3
 
 import (
+	"unsafe"
+
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/tally"
+	"github.com/chert-http/chert/internal/view"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -23,11 +28,23 @@ func (s *Session) Inspect() (out stats.Connection, since int64) {
 // Running does what that of conn.Conn does. Safe for concurrent use.
 func (s *Session) Running(before int64, f func(r stats.Request, since int64)) {
 	for _, st := range s.all() {
-		st.mu.Lock()
-		x, lasts := st.shown, st.lasting != nil || st.tunnel != nil
-		st.mu.Unlock()
-		if x != nil && !lasts {
+		if x := st.inspect(before, f); x != nil {
 			x.Inspect(&s.Client, before, f)
 		}
 	}
+}
+
+// inspect calls f if the stream is a request of the fast path in progress, or returns the exchange of another.
+func (st *stream) inspect(before int64, f func(stats.Request, int64)) *bridge.Exchange {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if d := st.quick; d != nil && st.timing.Since < before {
+		r := st.s.Shown(unsafe.Pointer(st), d.x.Method(), view.String(d.x.Target()))
+		r.Protocol, r.Way, r.Stage = tally.HTTP3.String(), st.way, "handler"
+		f(r, st.timing.Since)
+	}
+	if st.lasting != nil || st.tunnel != nil {
+		return nil
+	}
+	return st.shown
 }

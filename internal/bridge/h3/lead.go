@@ -7,6 +7,7 @@ import (
 
 	"github.com/chert-http/chert/internal/place"
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // This file is who accepts streams. The goroutine that does, the leader, serves those itself whose
@@ -86,7 +87,7 @@ func (s *Session) late(began, now int64) {
 	s.lead.taking.Lock()
 	defer s.lead.taking.Unlock()
 	st := s.lead.here.Load()
-	if s.takeLead(began) && st != nil && st.overseen.Load() {
+	if s.takeLead(began) && st != nil && st.loses() {
 		st.late(time.Duration(now - began))
 	}
 }
@@ -96,25 +97,44 @@ func (st *stream) yield() {
 	if !st.waited.Load() { // a store costs more
 		st.waited.Store(true)
 	}
-	if began := st.leads.Swap(0); began != 0 {
-		st.s.takeLead(began)
+	if began := st.leads.Swap(0); began != 0 && st.s.takeLead(began) {
+		st.loses()
 	}
 }
 
 // leading reports whether the leader serves the stream.
 func (st *stream) leading() bool { return st.leads.Load() != 0 }
 
+// What stream.handler may be.
+const (
+	unseen   = iota // the leader runs no handler
+	overseen        // it does, and late is to know
+	lost            // the same, and the lead has been taken from it: it counts as running
+)
+
 // oversee has late know of the handler that is about to run for the stream, if the leader runs it.
 func (st *stream) oversee() {
 	if st.leading() {
-		st.overseen.Store(true)
+		st.handler.Store(overseen)
 	}
+}
+
+// loses counts the handler as running if there is one: the lead has been taken from it.
+func (st *stream) loses() bool {
+	runs := st.handler.CompareAndSwap(overseen, lost)
+	if runs {
+		st.s.tally.Add(false, tally.HandlersBegun, 1)
+	}
+	return runs
 }
 
 // unsee ends what oversee has begun: late does nothing with the stream afterwards.
 func (st *stream) unsee() {
-	if !st.overseen.Swap(false) {
+	switch st.handler.Swap(unseen) {
+	case unseen:
 		return
+	case lost:
+		st.s.tally.Add(false, tally.HandlersEnded, 1)
 	}
 	if began := st.leads.Load(); began == 0 || st.s.lead.began.Load() != began {
 		st.s.awaitLate()

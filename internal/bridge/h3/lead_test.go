@@ -1,6 +1,8 @@
 package h3
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -9,7 +11,10 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/bridge"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/stats"
 )
 
 // The lead passes on from handlers that stay, wait for the client, panic or end their goroutines, and each request is
@@ -60,9 +65,80 @@ func TestLeaders(t *testing.T) {
 				})
 			}
 			clients.Wait()
+			servertest.Eventually(t, "none is running", func() bool { return c.running() == 0 })
 			if k := answered.Load(); k < 1800 || k >= 2000 {
 				t.Errorf("%d of 2000 requests were answered", k)
 			}
 		})
+	}
+}
+
+// running is how many handlers are counted.
+func (c *inMemory) running() int64 {
+	var all tally.Counts
+	all.ReadBeside(c.session.tally)
+	return all.Gauge(tally.HandlersBegun, tally.HandlersEnded)
+}
+
+// inParts is a request that comes byte by byte: the leader does not wait for it.
+type inParts struct{ *memoryStream }
+
+func (s inParts) Read(p []byte) (int, error) { return s.memoryStream.Read(p[:1]) }
+
+// A handler that keeps its goroutine counts as running, and is shown, until it ends, however that is.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"plain", "direct"} {
+		for _, parts := range []bool{false, true} {
+			for name, end := range map[string]func(){
+				"return": func() {}, "panic": func() { panic(http.ErrAbortHandler) }, "Goexit": runtime.Goexit,
+			} {
+				t.Run(fmt.Sprint(kind, " ", parts, " ", name), func(t *testing.T) {
+					t.Parallel()
+					begun, stay := make(chan bool, 1), make(chan bool)
+					release := sync.OnceFunc(func() { close(stay) })
+					defer release()
+					stays := func() {
+						begun <- true
+						<-stay
+						end()
+					}
+					var h http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stays() })
+					want := stats.Request{Method: "GET", Target: "/stays", Protocol: "HTTP/3.0", Peer: client.String(), Way: stats.Inline, Stage: "handler"}
+					if kind == "direct" {
+						h, want.Way = direct.HandlerFunc(func(*direct.Exchange) { stays() }), stats.Direct
+					}
+					c := served(t, h)
+					c.session.cfg.Placement = bridge.Inline
+					str := c.ask(0, want.Target)
+					if parts {
+						want.Way = stats.Goroutine
+						c.streams <- inParts{str}
+					} else {
+						c.streams <- str
+					}
+					servertest.Await(t, begun, "the handler")
+					servertest.Eventually(t, "it is running", func() bool { return c.running() == 1 })
+					var got []stats.Request
+					c.session.Running(math.MaxInt64, func(r stats.Request, since int64) {
+						if r.ID == 0 || since == 0 {
+							t.Errorf("%+v, since %d", r, since)
+						}
+						r.ID = 0
+						got = append(got, r)
+					})
+					if len(got) != 1 || got[0] != want {
+						t.Errorf("%+v, want %+v", got, want)
+					}
+					release()
+					servertest.Await(t, str.done, "the end of the stream")
+					servertest.Eventually(t, "none is running", func() bool {
+						n := c.running()
+						c.session.Running(math.MaxInt64, func(stats.Request, int64) { n++ })
+						return n == 0
+					})
+				})
+			}
+		}
 	}
 }

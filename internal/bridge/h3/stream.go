@@ -36,13 +36,14 @@ type stream struct {
 	timing    bridge.Timing // until there is an exchange
 	way       stats.Way     // of the fast path, and of answers without a handler
 
-	// leads is when the leader began to serve the stream, if it does; see lead. overseen: late is to
-	// know of the handler. waited: some goroutine has waited for the client.
-	leads            atomic.Int64
-	overseen, waited atomic.Bool
-	memo             *place.Memo // the goroutine's
-	request          *request    // its fields, until the handler has been chosen
-	read             part        // how much of it has been
+	// leads is when the leader began to serve the stream, if it does; see lead. waited: some
+	// goroutine has waited for the client.
+	leads   atomic.Int64
+	handler atomic.Uint32 // unseen, overseen or lost
+	waited  atomic.Bool
+	memo    *place.Memo // the goroutine's
+	request *request    // its fields, until the handler has been chosen
+	read    part        // how much of it has been
 
 	// Reading.
 	frames   http3.Reader
