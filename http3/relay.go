@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/chert-http/chert/internal/sys"
+	"github.com/chert-http/chert/internal/tally"
 )
 
 // relay is a UDP socket that processes share, as quic-go reads it. One process at a time reads the
@@ -19,10 +20,11 @@ import (
 // that each has for that purpose, which no other process can write to. All of them write to the UDP
 // socket.
 //
-// Without a process before this one it is the socket, and a load of a pointer for each batch.
+// Without a process before this one it is the socket, with a load of a pointer and a counter for each batch.
 type relay struct {
 	*net.UDPConn
 	batch *ipv4.PacketConn
+	tally *tally.Shard // set before quic-go has the relay
 	ids   *connIDs
 	// alone is called when this process reads the socket again, as those that followed it have ended.
 	alone func()
@@ -90,9 +92,34 @@ func (r *relay) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 			n = r.keep(ms[:n], *older)
 		}
 		if n > 0 {
+			size := 0
+			for i := range ms[:n] {
+				size += ms[i].N
+			}
+			r.tally.Add(false, tally.BytesRead, uint64(size))
 			return n, nil
 		}
 	}
+}
+
+// WriteMsgUDP is what quic-go writes with where it reads by ReadBatch.
+func (r *relay) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
+	n, oobn, err = r.UDPConn.WriteMsgUDP(b, oob, to)
+	r.tally.Add(false, tally.BytesWritten, uint64(n))
+	return n, oobn, err
+}
+
+// ReadFrom and WriteTo implement net.PacketConn, for quic-go on systems where it reads no batches.
+func (r *relay) ReadFrom(p []byte) (n int, from net.Addr, err error) {
+	n, from, err = r.UDPConn.ReadFrom(p)
+	r.tally.Add(false, tally.BytesRead, uint64(n))
+	return n, from, err
+}
+
+func (r *relay) WriteTo(p []byte, to net.Addr) (n int, err error) {
+	n, err = r.UDPConn.WriteTo(p, to)
+	r.tally.Add(false, tally.BytesWritten, uint64(n))
+	return n, err
 }
 
 // keep passes on what is for other processes. It returns how many messages are left, which are the

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/chert-http/chert/internal/successor"
+	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -71,6 +72,7 @@ func newProcess(t testing.TB, c *net.UDPConn, generation byte, older map[byte]*n
 		ways = append(ways, w)
 	}
 	p.relay = newRelay(c, newConnIDs(&idKey{1, 2, 3}, generation), ways, func() { p.alone <- struct{}{} })
+	p.tally = new(tally.Shard)
 	t.Cleanup(func() { p.Close() })
 	for range 8 {
 		p.ms = append(p.ms, ipv4.Message{Buffers: [][]byte{make([]byte, 1452)}, OOB: make([]byte, 128)})

@@ -1,6 +1,8 @@
 package http3_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -33,4 +35,18 @@ func TestSlowDirect(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	servertest.Eventually(t, "none is running", func() bool { return s.Stats().Running == 0 })
+}
+
+// What goes through the UDP socket is among the bytes of sockets.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })})
+	const size = 300_000
+	if a := s.raw().do(headers(post...), data(strings.Repeat("x", size))); len(a.body) != size {
+		t.Fatalf("%d bytes, %s", len(a.body), a.ending())
+	}
+	servertest.Eventually(t, "all is counted", func() bool {
+		n := s.Stats()
+		return n.BytesRead > size && n.BytesWritten > size
+	})
 }

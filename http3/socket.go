@@ -75,6 +75,7 @@ func (s *server) begin() error {
 	if s.isClosed() || s.left.Load() {
 		return nil
 	}
+	s.relay.tally = s.host.Observed.Shard()
 	s.transport = &quic.Transport{
 		Conn: s.relay, ConnectionIDGenerator: s.relay.ids, ConnContext: s.enter, VerifySourceAddress: s.doubts,
 	}

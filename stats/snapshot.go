@@ -20,7 +20,7 @@ type Snapshot struct {
 	// (Server.MaxHandlers) or for a goroutine.
 	Running, Waiting int64
 	// BytesRead and BytesWritten are what went through the sockets: with TLS, its
-	// records, or for connections on goroutines what is in them.
+	// records, or for connections on goroutines what is in them; over QUIC, its packets.
 	BytesRead, BytesWritten uint64
 	// Syscalls are the server's own system calls by kind: "read", "write", "sendfile",
 	// "wait", "accept", "close" and others. Those of handlers are not among them, nor
