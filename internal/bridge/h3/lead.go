@@ -114,8 +114,11 @@ const (
 
 // oversee has late know of the handler that is about to run for the stream, if the leader runs it.
 func (st *stream) oversee() {
-	if st.leading() {
+	if began := st.leads.Load(); began != 0 {
 		st.handler.Store(overseen)
+		if st.s.lead.began.Load() != began { // the lead was taken before
+			st.loses()
+		}
 	}
 }
 

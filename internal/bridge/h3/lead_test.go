@@ -85,15 +85,25 @@ type inParts struct{ *memoryStream }
 
 func (s inParts) Read(p []byte) (int, error) { return s.memoryStream.Read(p[:1]) }
 
+// slow is a request that has come when the leader has overstayed.
+type slow struct{ *memoryStream }
+
+func (s slow) Read(p []byte) (int, error) {
+	for s.c.session.lead.began.Load() != 0 {
+		runtime.Gosched()
+	}
+	return s.memoryStream.Read(p)
+}
+
 // A handler that keeps its goroutine counts as running, and is shown, until it ends, however that is.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"plain", "direct"} {
-		for _, parts := range []bool{false, true} {
+		for _, comes := range []string{"at once", "in parts", "slowly"} {
 			for name, end := range map[string]func(){
 				"return": func() {}, "panic": func() { panic(http.ErrAbortHandler) }, "Goexit": runtime.Goexit,
 			} {
-				t.Run(fmt.Sprint(kind, " ", parts, " ", name), func(t *testing.T) {
+				t.Run(fmt.Sprint(kind, " ", comes, " ", name), func(t *testing.T) {
 					t.Parallel()
 					begun, stay := make(chan bool, 1), make(chan bool)
 					release := sync.OnceFunc(func() { close(stay) })
@@ -111,10 +121,13 @@ func TestRunning(t *testing.T) {
 					c := served(t, h)
 					c.session.cfg.Placement = bridge.Inline
 					str := c.ask(0, want.Target)
-					if parts {
+					switch comes {
+					case "in parts":
 						want.Way = stats.Goroutine
 						c.streams <- inParts{str}
-					} else {
+					case "slowly":
+						c.streams <- slow{str}
+					default:
 						c.streams <- str
 					}
 					servertest.Await(t, begun, "the handler")
