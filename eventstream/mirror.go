@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"errors"
+	"time"
 )
 
 // This file is what a store needs to keep the events of a topic, so that several processes
@@ -57,8 +58,10 @@ func NewMirror(s Source, o *TopicOptions) (*Topic, Mirror, error) {
 
 // Load begins with the events that the store has, of which base is the ID of the one before
 // the first, or "" if that is not known. Streams that have joined get what has followed the
-// events that their clients name.
-func (m Mirror) Load(base string, all []Event) {
+// events that their clients name. Those whose clients name none get what the store got after
+// they have joined: since returns, for a time, an ID that is less than those of all events
+// since then. If it is nil they get what follows all.
+func (m Mirror) Load(base string, all []Event, since func(time.Time) string) {
 	t := m.t
 	t.mu.Lock()
 	if t.unloaded {
@@ -72,7 +75,7 @@ func (m Mirror) Load(base string, all []Event) {
 		}
 		t.sent, t.unsent = t.end(), 0
 		t.trim()
-		t.unloaded, t.fresh = false, t.end()
+		t.unloaded, t.fresh, t.since = false, t.end(), since
 	}
 	t.mu.Unlock()
 	t.resume()
@@ -209,6 +212,7 @@ type waiting struct {
 	after    string // the ID that the client has named; "" for from now on
 	announce bool   // it gets the ID of the newest event
 	mark     uint32 // Topic.marks when it began
+	joined   time.Time
 }
 
 // find makes m a member of a topic of a store that gets what follows the event with this ID.
@@ -221,7 +225,7 @@ func (t *Topic) find(m *subscription, id string, announce bool) (complete bool) 
 	if !t.unloaded && t.seek(m, id) {
 		return !m.missed
 	}
-	m.wait = &waiting{after: id, announce: announce, mark: t.marks}
+	m.wait = &waiting{after: id, announce: announce, mark: t.marks, joined: time.Now()}
 	m.behind = true
 	t.waiters++
 	return true
@@ -264,7 +268,7 @@ func (t *Topic) found(m *subscription) (ok bool) {
 	case t.unloaded:
 		return false
 	case w.after == "":
-		m.next = max(t.fresh, t.first)
+		t.begin(m)
 	case t.seek(m, w.after):
 	case int32(t.current-w.mark) > 0:
 		m.next, m.missed = t.end(), true
@@ -281,12 +285,31 @@ func (m *subscription) settled() bool {
 	t, w := m.t, m.wait
 	t.mu.Lock()
 	ok := t.found(m)
-	newest := t.newest()
+	last := t.before(m.next)
 	t.mu.Unlock()
-	if ok && w.announce && newest != "" {
-		m.s.announce(newest)
+	if ok && w.announce && last != "" {
+		m.s.announce(last)
 	}
 	return ok
+}
+
+// begin finds the place of m, which has waited for Load, after what there was when it joined. mu
+// is held.
+func (t *Topic) begin(m *subscription) {
+	m.next = max(t.fresh, t.first)
+	if t.since == nil {
+		return
+	}
+	then := t.since(m.wait.joined)
+	newer := func(id string) bool {
+		order, ok := t.source.Compare(id, then)
+		return ok && order > 0
+	}
+	for m.next > t.first && newer(t.log[m.next-t.first-1].id) {
+		m.next--
+	}
+	m.missed = m.next == t.first && newer(t.base)
+	m.anywhere = m.missed
 }
 
 // resume lets all members that wait go on, as far as they can.

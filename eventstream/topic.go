@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/sched"
@@ -58,12 +59,13 @@ type Topic struct {
 	gap *frame // nil for none; immutable
 	// The rest is for topics of a store, see mirror.go; source is nil in others, and immutable.
 	source   Source
-	unloaded bool   // the log is not known yet
-	base     string // the ID before the first of log; "" if that is not known
-	fresh    uint64 // the end of what was loaded
-	waiters  int    // members that wait
-	marks    uint32 // how often Mark has been called
-	current  uint32 // and by when the log had all that the store had
+	unloaded bool                   // the log is not known yet
+	base     string                 // the ID before the first of log; "" if that is not known
+	fresh    uint64                 // the end of what was loaded
+	since    func(time.Time) string // of Mirror.Load
+	waiters  int                    // members that wait
+	marks    uint32                 // how often Mark has been called
+	current  uint32                 // and by when the log had all that the store had
 }
 
 // entry is an event in the log.
@@ -219,15 +221,20 @@ func (t *Topic) ask(m *subscription) {
 // newest returns the ID of the newest event, or what stands for it if there is none. mu is
 // held.
 func (t *Topic) newest() string {
-	for i := len(t.log) - 1; i >= 0; i-- {
-		if id := t.log[i].id; id != "" { // not a gap
+	if id := t.before(t.end()); id != "" || t.source != nil {
+		return id
+	}
+	return t.id(t.end())
+}
+
+// before returns the ID of the last event before number n. mu is held.
+func (t *Topic) before(n uint64) string {
+	for ; n > t.first; n-- {
+		if id := t.log[n-t.first-1].id; id != "" { // not a gap
 			return id
 		}
 	}
-	if t.source != nil {
-		return t.base
-	}
-	return t.id(t.end())
+	return t.base
 }
 
 // id returns the ID that the topic gives to the event before number n.

@@ -245,7 +245,7 @@ func (r *reader) load() error {
 		r.mu.Lock()
 		r.reading++
 		r.mu.Unlock()
-		t.mirror.Load(base, events(all, epoch))
+		t.mirror.Load(base, events(all, epoch), nil)
 	}
 	return nil
 }

@@ -145,7 +145,9 @@ const (
 type sink struct{ eventstream.Mirror }
 
 // Load implements redisstream.Sink.
-func (s sink) Load(base string, all []redisstream.Entry) { s.Mirror.Load(base, events(all)) }
+func (s sink) Load(base string, all []redisstream.Entry, since func(time.Time) string) {
+	s.Mirror.Load(base, events(all), since)
+}
 
 // Append implements redisstream.Sink. What others have written that is no event is left out.
 func (s sink) Append(more []redisstream.Entry) { s.Mirror.Append(events(more)) }

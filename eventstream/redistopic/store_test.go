@@ -51,3 +51,21 @@ func open(t *testing.T, url string, o *Options) *Store {
 }
 
 func TestSuite(t *testing.T) { topictest.Run(t, setup) }
+
+// A client gets what is published once it has joined, also while the topic cannot be read.
+func TestJoinedBeforeLoad(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	a, b := at("redis://"+d.Addr).Start(t, 0), at(srv.URL()).Start(t, 0)
+	srv.Must("XADD", "chert:topic:{0}news", "1-1", fieldData, "long ago")
+	d.Shut(true)
+	c := a.Client("news", "")
+	b.Publish("news", "one")
+	d.Shut(false)
+	if id := c.Announced(); id != "1-1" {
+		t.Errorf("the last before it joined is %q", id)
+	}
+	a.Eventually("news", "two")
+	c.Wants("one", "two")
+}

@@ -3,8 +3,11 @@ package redisstream
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -42,7 +45,7 @@ func (r *reader) begin(conn *redis.Conn) error {
 
 // load loads streams and makes them active.
 func (r *reader) load(conn *redis.Conn, added []*Stream) error {
-	all, err := r.newest(conn, added)
+	all, since, err := r.newest(conn, added)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 		}
 		r.active, r.changed = append(r.active, s), true
 		r.byKey[s.key] = s
-		s.sink.Load(base, n.entries)
+		s.sink.Load(base, n.entries, since)
 	}
 	return nil
 }
@@ -70,29 +73,31 @@ type newest struct {
 	entries []Entry
 }
 
-// newest asks for the newest entries of streams.
-func (r *reader) newest(conn *redis.Conn, streams []*Stream) ([]newest, error) {
+// newest asks for the newest entries of streams. since is that of Sink.Load.
+func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, since func(time.Time) string, err error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, patience)
 	defer cancel()
 	limit := int64(min(r.c.o.MaxLen, loadMax))
-	pipe := conn.TxPipeline() // both are to be of one moment
+	pipe := conn.TxPipeline() // all are to be of one moment
+	clock := pipe.Time(ctx)
 	ranges, infos := make([]*redis.XMessageSliceCmd, len(streams)), make([]*redis.XInfoStreamCmd, len(streams))
 	for i, s := range streams {
 		ranges[i] = pipe.XRevRangeN(ctx, s.key, "+", "-", limit+1)
 		infos[i] = pipe.XInfoStream(ctx, s.key)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !noKey(err) {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make([]newest, len(streams))
+	since = sinceBy(clock.Val())
+	all = make([]newest, len(streams))
 	for i := range streams {
 		entries, err := ranges[i].Result()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		info, err := infos[i].Result()
 		if err != nil && !noKey(err) {
-			return nil, err
+			return nil, nil, err
 		}
 		slices.Reverse(entries)
 		n := newest{base: "0-0", entries: entries}
@@ -107,7 +112,18 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) ([]newest, error) {
 		}
 		all[i] = n
 	}
-	return all, nil
+	return all, since, nil
+}
+
+// sinceBy returns a since of Sink.Load, by what the clock of Redis was a moment ago. IDs are of
+// that clock, which need not be the process's. That moment may have been just now, or a round
+// trip ago: the earlier of what may have been the time in Redis is taken, so nothing is missed.
+func sinceBy(clock time.Time) func(time.Time) string {
+	now := time.Now()
+	return func(t time.Time) string {
+		ms := clock.Add(t.Sub(now)).UnixMilli()
+		return strconv.FormatInt(max(ms-1, 0), 10) + "-" + strconv.FormatUint(math.MaxUint64, 10)
+	}
 }
 
 // noKey reports whether an error is that of XINFO for a stream that does not exist.
@@ -138,7 +154,7 @@ func (r *reader) resume(conn *redis.Conn) error {
 
 // reload goes on with what there is of streams that have lost something.
 func (r *reader) reload(conn *redis.Conn, lost []*Stream) error {
-	all, err := r.newest(conn, lost)
+	all, _, err := r.newest(conn, lost)
 	if err != nil {
 		return err
 	}

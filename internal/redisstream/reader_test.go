@@ -30,7 +30,7 @@ func (l *log) add(what string, all []Entry) {
 	}
 }
 
-func (l *log) Load(base string, all []Entry) {
+func (l *log) Load(_ string, all []Entry, _ func(time.Time) string) {
 	l.mu.Lock()
 	l.loads++
 	l.mu.Unlock()

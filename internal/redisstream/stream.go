@@ -18,8 +18,9 @@ type Entry = redis.XMessage
 // one goroutine, and without locks.
 type Sink interface {
 	// Load begins with the newest entries, of which base is the ID of the one before the
-	// first, or "" if that is not known.
-	Load(base string, all []Entry)
+	// first, or "" if that is not known. since returns an ID that is less than those of all
+	// entries that were written after a time of this process, and perhaps of some just before.
+	Load(base string, all []Entry, since func(time.Time) string)
 	// Append is called with what has followed.
 	Append(more []Entry)
 	// Lost is called instead if the newest entry is not there any more, with all that is.

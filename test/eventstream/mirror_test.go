@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/eventstream"
@@ -60,7 +61,12 @@ func TestMirror(t *testing.T) {
 		for range 5 {
 			servertest.Await(t, f.wanted, "Wanted")
 		}
-		m.Load("b", lettered("cde"))
+		m.Load("b", lettered("cde"), func(joined time.Time) string {
+			if d := time.Since(joined); d < 0 || d > time.Minute {
+				t.Errorf("joined %v ago", d)
+			}
+			return "d" // what was the newest then
+		})
 		servertest.Await(t, f.ahead, "Ahead")
 		after.wants("d", "e")
 		old.wants("gap", "c", "d", "e")
@@ -69,7 +75,7 @@ func TestMirror(t *testing.T) {
 			t.Errorf("the newest is %q", m.Newest())
 		}
 		m.Append(lettered("f"))
-		now.wants("f")
+		now.wants("e", "f")
 		join("b", true).wants("c", "d", "e", "f") // the one before the first
 		m.Append(append(lettered("g"), eventstream.Event{ID: "bad\n", Data: "bad"}, eventstream.Event{Data: "no ID"}))
 		m.Append(lettered("h"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/chert-http/chert/internal/redisstream"
 	"github.com/chert-http/chert/websocket"
@@ -21,7 +22,7 @@ type Room struct {
 	mu     sync.Mutex
 	loaded bool
 	log    []message // the newest
-	base   string    // the ID before the first of log; "" if that is not known
+	base   string    // the ID before the first of log, or of newest; "" if that is not known
 	newest string    // the ID of the message that was read last
 	// waiting has connections of which it is not known yet what they have missed.
 	waiting        map[*websocket.Conn]waiting
@@ -36,10 +37,12 @@ type message struct {
 	p  []byte
 }
 
-// waiting is a connection that has got the message with an ID, which is not here yet.
+// waiting is a connection that gets what follows the message with an ID, which is not here yet.
 type waiting struct {
-	after string
+	after string // "" until Load, for from now on
 	mark  uint32
+	// joined is when that now was; zero if a message may have had the ID.
+	joined time.Time
 }
 
 func newRoom(s *Store, name string) *Room {
@@ -91,11 +94,15 @@ func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
 	if !r.loaded {
 		r.stream.Wanted()
 	}
+	w := waiting{after: after, mark: r.marks}
 	if after == "" {
-		r.enter(c)
-		return nil
+		if r.loaded {
+			r.enter(c)
+			return nil
+		}
+		w.joined = time.Now()
 	}
-	if r.waiting[c] = (waiting{after, r.marks}); !r.place(c) && r.loaded {
+	if r.waiting[c] = w; !r.place(c) && r.loaded {
 		r.stream.Ahead()
 	}
 	return nil
@@ -114,7 +121,7 @@ func (r *Room) place(c *websocket.Conn) bool {
 	if !r.loaded {
 		return false
 	}
-	next, missed := r.find(w.after)
+	next, missed := r.find(w)
 	if next < 0 {
 		if int32(r.current-w.mark) <= 0 {
 			return false
@@ -131,15 +138,15 @@ func (r *Room) place(c *websocket.Conn) bool {
 	return true
 }
 
-// find returns the index of the message that follows the one with an ID, -1 if that is newer
-// than all, and whether some between are missing. mu is held.
-func (r *Room) find(after string) (next int, missed bool) {
-	if _, ok := redisstream.Compare(after, after); !ok {
+// find returns the index of the message that w gets next, -1 if the one before is newer than
+// all, and whether some between are missing. mu is held.
+func (r *Room) find(w waiting) (next int, missed bool) {
+	if _, ok := redisstream.Compare(w.after, w.after); !ok {
 		return 0, true
 	}
 	next = len(r.log)
 	for i := len(r.log) - 1; i >= 0; i-- {
-		order, _ := redisstream.Compare(r.log[i].id, after)
+		order, _ := redisstream.Compare(r.log[i].id, w.after)
 		if order == 0 {
 			return i + 1, false
 		}
@@ -149,12 +156,20 @@ func (r *Room) find(after string) (next int, missed bool) {
 		next = i
 	}
 	switch {
-	case next == 0 && after == r.base:
+	case next == 0 && w.after == r.base:
 		return 0, false
+	case !w.joined.IsZero():
+		return next, next == 0 && newer(r.base, w.after)
 	case next == len(r.log):
 		return -1, false
 	}
 	return next, true
+}
+
+// newer reports whether a is an ID that is greater than b.
+func newer(a, b string) bool {
+	order, ok := redisstream.Compare(a, b)
+	return ok && order > 0
 }
 
 // Leave ends what Join has begun.
@@ -182,7 +197,11 @@ func (r *Room) absent(c *websocket.Conn) {
 }
 
 // Len returns how many connections of this process are in the room.
-func (r *Room) Len() int { return r.local.Len() }
+func (r *Room) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.local.Len() + len(r.waiting)
+}
 
 // Users returns who is in the room, on all processes, each once and in order.
 func (r *Room) Users(ctx context.Context) ([]string, error) {
@@ -247,12 +266,17 @@ func (r *Room) message(e *redisstream.Entry) message {
 
 // keep adds a message to the log. mu is held.
 func (r *Room) keep(m message) {
-	r.newest = m.id
-	if r.s.o.History == 0 {
+	if r.newest = m.id; r.s.o.History == 0 {
+		r.base = m.id
 		return
 	}
 	r.log = append(r.log, m)
-	if len(r.log) > r.s.o.History {
+	r.trim()
+}
+
+// trim drops what is beyond the history. mu is held.
+func (r *Room) trim() {
+	for len(r.log) > r.s.o.History {
 		r.base = r.log[0].id
 		r.log[0] = message{}
 		r.log = r.log[1:]
@@ -260,18 +284,30 @@ func (r *Room) keep(m message) {
 }
 
 // Load implements redisstream.Sink.
-func (k *sink) Load(base string, all []redisstream.Entry) {
+func (k *sink) Load(base string, all []redisstream.Entry, since func(time.Time) string) {
 	r := (*Room)(k)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.loaded, r.base, r.log, r.newest = true, base, nil, base
-	if n := len(all) - r.s.o.History; n > 0 && r.s.o.History > 0 {
-		r.base, all = all[n-1].ID, all[n:]
+	from := max(len(all)-r.s.o.History, 0)
+	for c, w := range r.waiting {
+		if w.after == "" {
+			w.after = since(w.joined)
+			r.waiting[c] = w
+			for from > 0 && newer(all[from-1].ID, w.after) {
+				from--
+			}
+		}
 	}
-	for i := range all {
-		r.keep(r.message(&all[i]))
+	if from > 0 {
+		r.base, r.newest = all[from-1].ID, all[from-1].ID
+	}
+	for i := range all[from:] {
+		m := r.message(&all[from+i])
+		r.log, r.newest = append(r.log, m), m.id
 	}
 	r.settle()
+	r.trim()
 }
 
 // settle sends those who wait what they have missed, if that is known. mu is held.
@@ -309,7 +345,7 @@ func (k *sink) Lost(all []redisstream.Entry) {
 	}
 	r.mu.Unlock()
 	for i := range all {
-		if order, ok := redisstream.Compare(all[i].ID, newest); ok && order > 0 {
+		if newer(all[i].ID, newest) {
 			k.Append(all[i:])
 			return
 		}

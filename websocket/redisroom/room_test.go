@@ -160,6 +160,33 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// A connection gets what is sent once it has joined, also while the room cannot be read.
+func TestJoinedBeforeLoad(t *testing.T) {
+	t.Parallel()
+	for _, history := range []int{0, 2} {
+		srv := redistest.Start(t)
+		d := door.Open(t, srv.Addr)
+		a, b := start(t, "redis://"+d.Addr, Options{History: history}), start(t, srv.URL(), Options{History: history})
+		srv.Must("XADD", "chert:room:{0}lobby", "1-1", fieldText, "long ago")
+		d.Shut(true)
+		c := a.client("room=lobby")
+		c.wants("joined")
+		if n := a.room("lobby").Len(); n != 1 {
+			t.Errorf("%d connections in the room", n)
+		}
+		for n := range 5 {
+			b.say("lobby", fmt.Sprint(n))
+		}
+		d.Shut(false)
+		c.wants("0", "1", "2", "3", "4")
+		a.say("lobby", "more")
+		c.wants("more")
+		if n := a.room("lobby").Len(); n != 1 {
+			t.Errorf("%d connections in the room", n)
+		}
+	}
+}
+
 // loaded waits until a process reads some rooms.
 func loaded(i *instance, n int) {
 	i.t.Helper()

@@ -229,7 +229,7 @@ func inboxOf(instance string) string { return "\x00" + instance }
 type inbox Store
 
 // Load implements redisstream.Sink.
-func (i *inbox) Load(_ string, all []redisstream.Entry) { i.Append(all) }
+func (i *inbox) Load(_ string, all []redisstream.Entry, _ func(time.Time) string) { i.Append(all) }
 
 // Append implements redisstream.Sink.
 func (i *inbox) Append(more []redisstream.Entry) {
