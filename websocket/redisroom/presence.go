@@ -34,12 +34,14 @@ const (
 type presence struct {
 	c      *redisstream.Client
 	prefix string
+	every  time.Duration // that of tests, or beat; immutable once there is a member
 
 	mu     sync.Mutex
 	have   map[string]map[string]int // how often a member is in a set
 	dirty  map[entry]bool            // what Redis is to be told
 	began  bool
 	lost   bool // Redis has been away, and may have lost what it was told
+	unsure bool // the last beat has failed; of run
 	signal chan struct{}
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -50,7 +52,7 @@ type presence struct {
 type entry struct{ set, member string }
 
 func newPresence(c *redisstream.Client, prefix string) *presence {
-	p := &presence{c: c, prefix: prefix, have: make(map[string]map[string]int), dirty: make(map[entry]bool),
+	p := &presence{c: c, prefix: prefix, every: beat, have: make(map[string]map[string]int), dirty: make(map[entry]bool),
 		signal: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -113,7 +115,7 @@ func (p *presence) wasAway() bool {
 
 // run tells Redis.
 func (p *presence) run() {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	for p.beat(); ; {
 		if p.flush() != nil {
@@ -203,7 +205,8 @@ func (p *presence) flush() error {
 	return err
 }
 
-// beat says that this process lives, and tells Redis again what it has lost.
+// beat says that this process lives, and tells Redis again what it has lost: if it has been silent
+// for longer than its life, others have removed what it has in the sets, which may exist.
 func (p *presence) beat() {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
@@ -214,16 +217,21 @@ func (p *presence) beat() {
 	}
 	p.mu.Unlock()
 	pipe := p.c.Redis().Pipeline()
+	lived := pipe.Exists(ctx, p.alive(p.c.Instance()))
 	pipe.Set(ctx, p.alive(p.c.Instance()), "", life)
 	there := make([]*redis.BoolCmd, len(sets))
 	for i, set := range sets {
 		there[i] = pipe.PExpire(ctx, p.key(set), setLife)
 	}
-	pipe.Exec(ctx) // an error is repaired by the next
+	_, err := pipe.Exec(ctx)
+	all := p.unsure || lived.Val() == 0
+	if p.unsure = err != nil; err != nil {
+		return // the next repairs it
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, set := range sets {
-		if ok, err := there[i].Result(); err == nil && !ok {
+		if all || !there[i].Val() {
 			for member := range p.have[set] {
 				p.dirty[entry{set, member}] = true
 			}

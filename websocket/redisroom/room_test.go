@@ -305,6 +305,27 @@ func TestPresence(t *testing.T) {
 	two.wants("again")
 }
 
+// A process that was taken for dead is back in the sets, which others have kept.
+func TestSilentProcess(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := start(t, srv.URL(), Options{}), start(t, srv.URL(), Options{})
+	a.presence.every = 20 * time.Millisecond
+	a.client("room=lobby&user=ann").wants("joined")
+	b.client("room=lobby&user=bob").wants("joined")
+	users := func(why string) {
+		t.Helper()
+		servertest.Eventually(t, why, func() bool {
+			got, err := b.room("lobby").Users(t.Context())
+			return err == nil && slices.Equal(got, []string{"ann", "bob"})
+		})
+	}
+	users("both to be there")
+	srv.Must("HDEL", a.presence.key(atRoom+"lobby"), a.presence.field("ann")) // as b does with a dead process
+	srv.Must("DEL", a.presence.alive(a.streams.Instance()))                   // as time does
+	users("a to be back")
+}
+
 // A process that dies is forgotten.
 func TestDeadProcess(t *testing.T) {
 	t.Parallel()
