@@ -174,11 +174,11 @@ func newer(a, b string) bool {
 
 // Leave ends what Join has begun.
 func (r *Room) Leave(c *websocket.Conn) {
-	r.local.Leave(c)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.waiting, c)
 	r.absent(c)
+	r.mu.Unlock()
+	r.local.Leave(c) // only now: one that waits would have entered meanwhile
 }
 
 // gone is called when a connection has left local. The room itself makes none leave with mu held.

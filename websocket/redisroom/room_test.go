@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -25,16 +26,19 @@ func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
 // instance is a process with connections.
 type instance struct {
 	*Store
-	t  *testing.T
-	ts *engines.Server
+	t     *testing.T
+	ts    *engines.Server
+	conns chan *websocket.Conn // that were opened
 }
 
 // start starts one. Messages begin with their IDs if there is a history.
 func start(t *testing.T, url string, o Options) *instance {
 	t.Helper()
-	o.Logger = slog.New(slog.DiscardHandler)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	o.Gap = "gap"
-	if o.History > 0 {
+	if o.History > 0 && o.Encode == nil {
 		o.Encode = func(id string, t websocket.Type, p []byte) (websocket.Type, []byte) {
 			return t, append([]byte(id+" "), p...)
 		}
@@ -43,8 +47,9 @@ func start(t *testing.T, url string, o Options) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &instance{Store: s, t: t}
+	i := &instance{Store: s, t: t, conns: make(chan *websocket.Conn, 100)}
 	h, err := websocket.New(&websocket.Options{OnOpen: func(c *websocket.Conn, r *http.Request) {
+		i.conns <- c
 		q := r.URL.Query()
 		if name := q.Get("room"); name != "" {
 			room, err := s.Room(name)
@@ -184,6 +189,34 @@ func TestJoinedBeforeLoad(t *testing.T) {
 		if n := a.room("lobby").Len(); n != 1 {
 			t.Errorf("%d connections in the room", n)
 		}
+	}
+}
+
+// A connection that leaves while what it has missed is about to be sent has left.
+func TestLeaveWhileLoading(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	opened, left := make(chan *instance, 1), make(chan bool)
+	a := start(t, "redis://"+d.Addr, Options{History: 10, Encode: func(_ string, t websocket.Type, p []byte) (websocket.Type, []byte) {
+		go func() {
+			i := <-opened
+			i.room("lobby").Leave(<-i.conns)
+			close(left)
+		}()
+		for range 1000 { // until it waits for the room
+			runtime.Gosched()
+		}
+		return t, p
+	}})
+	srv.Must("XADD", "chert:room:{0}lobby", "1-1", fieldText, "one")
+	d.Shut(true)
+	a.client("room=lobby&after=0-0&user=ann").wants("joined")
+	opened <- a
+	d.Shut(false)
+	<-left
+	if n := a.room("lobby").Len(); n != 0 {
+		t.Errorf("%d connections are in the room", n)
 	}
 }
 
