@@ -166,6 +166,16 @@ func (r *Room) find(w waiting) (next int, missed bool) {
 	return next, true
 }
 
+// newerThan returns the entries whose IDs are greater than one.
+func newerThan(id string, all []redisstream.Entry) []redisstream.Entry {
+	for i := range all {
+		if newer(all[i].ID, id) {
+			return all[i:]
+		}
+	}
+	return nil
+}
+
 // newer reports whether a is an ID that is greater than b.
 func newer(a, b string) bool {
 	order, ok := redisstream.Compare(a, b)
@@ -344,12 +354,7 @@ func (k *sink) Lost(all []redisstream.Entry) {
 		r.local.Broadcast(websocket.TypeText, []byte(r.s.o.Gap))
 	}
 	r.mu.Unlock()
-	for i := range all {
-		if newer(all[i].ID, newest) {
-			k.Append(all[i:])
-			return
-		}
-	}
+	k.Append(newerThan(newest, all))
 }
 
 // Mark implements redisstream.Sink.

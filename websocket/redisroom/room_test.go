@@ -289,6 +289,25 @@ func TestRoomLost(t *testing.T) {
 	})
 }
 
+// A message to a user that Redis has arrives, also if the one before has gone meanwhile.
+func TestInboxLost(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	a := start(t, "redis://"+d.Addr, Options{})
+	c := a.client("user=ann")
+	c.wants("joined")
+	loaded(a, 1)
+	key := "chert:room:{0}" + inboxOf(a.streams.Instance())
+	srv.Must("XADD", key, "*", fieldText, "one", fieldUser, "ann")
+	c.wants("one")
+	d.Shut(true)
+	srv.Must("XTRIM", key, "MAXLEN", "0")
+	srv.Must("XADD", key, "*", fieldText, "two", fieldUser, "ann") // as Send of another process does
+	d.Shut(false)
+	c.wants("two")
+}
+
 // Who is in a room is known on all processes, and a message reaches a user anywhere.
 func TestPresence(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,8 @@ type Store struct {
 	users  map[string]*websocket.Room    // the connections of users here
 	inbox  *redisstream.Stream           // of messages to them; nil before the first
 	closed bool
+
+	got string // the ID of the message to a user that was read last; of the inbox's reader
 }
 
 // ErrFull is returned by Broadcast and Send when Options.Queue messages wait.
@@ -235,6 +237,7 @@ func (i *inbox) Load(_ string, all []redisstream.Entry, _ func(time.Time) string
 func (i *inbox) Append(more []redisstream.Entry) {
 	s := (*Store)(i)
 	for k := range more {
+		s.got = more[k].ID
 		t, p := messageOf(&more[k])
 		user, _ := more[k].Values[fieldUser].(string)
 		s.mu.Lock()
@@ -246,8 +249,8 @@ func (i *inbox) Append(more []redisstream.Entry) {
 	}
 }
 
-// Lost implements redisstream.Sink.
-func (i *inbox) Lost(all []redisstream.Entry) {}
+// Lost implements redisstream.Sink. The newest is not there any more if the inbox has expired.
+func (i *inbox) Lost(all []redisstream.Entry) { i.Append(newerThan(i.got, all)) }
 
 // Mark implements redisstream.Sink.
 func (i *inbox) Mark() {}
