@@ -168,7 +168,7 @@ var policy = []rule{
 	// timer for how waits are spread; conn and stream for connections of other servers.
 	{pkg: "websocket", may: "internal/link internal/conn internal/stream internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
-	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog stats", other: "github.com/redis/go-redis/v9"},
+	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog internal/exec stats", other: "github.com/redis/go-redis/v9"},
 
 	// Of the server it knows what it has counted, and no more; of a proxy too.
 	{pkg: "metrics", may: "stats proxy", other: "github.com/prometheus/client_golang github.com/prometheus/client_model"},

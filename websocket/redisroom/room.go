@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/redisstream"
 	"github.com/chert-http/chert/websocket"
 )
@@ -265,18 +266,21 @@ func messageOf(e *redisstream.Entry) (websocket.Type, []byte) {
 // sink is a Room as the reader of its stream sees it.
 type sink Room
 
-// message returns an entry as connections get it.
-func (r *Room) message(e *redisstream.Entry) message {
-	m := message{id: e.ID}
-	if m.t, m.p = messageOf(e); r.s.o.Encode != nil {
-		m.t, m.p = r.s.o.Encode(e.ID, m.t, m.p)
+// message returns an entry as connections get it. ok is false if Options.Encode has panicked.
+func (r *Room) message(e *redisstream.Entry) (m message, ok bool) {
+	m.id = e.ID
+	if m.t, m.p = messageOf(e); r.s.o.Encode == nil {
+		return m, true
 	}
-	return m
+	ok = exec.Call(func() { m.t, m.p = r.s.o.Encode(e.ID, m.t, m.p) }, func(end exec.End) {
+		end.Log(r.s.o.Logger, "rooms: a panic in Encode; the message is left out", "room", r.name, "id", e.ID)
+	})
+	return m, ok
 }
 
 // keep adds a message to the log. mu is held.
 func (r *Room) keep(m message) {
-	if r.newest = m.id; r.s.o.History == 0 {
+	if r.s.o.History == 0 {
 		r.base = m.id
 		return
 	}
@@ -310,11 +314,15 @@ func (k *sink) Load(base string, all []redisstream.Entry, since func(time.Time) 
 		}
 	}
 	if from > 0 {
-		r.base, r.newest = all[from-1].ID, all[from-1].ID
+		r.base = all[from-1].ID
+	}
+	if len(all) > 0 {
+		r.newest = all[len(all)-1].ID
 	}
 	for i := range all[from:] {
-		m := r.message(&all[from+i])
-		r.log, r.newest = append(r.log, m), m.id
+		if m, ok := r.message(&all[from+i]); ok {
+			r.log = append(r.log, m)
+		}
 	}
 	r.settle()
 	r.trim()
@@ -336,7 +344,11 @@ func (k *sink) Append(more []redisstream.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range more {
-		m := r.message(&more[i])
+		r.newest = more[i].ID
+		m, ok := r.message(&more[i])
+		if !ok {
+			continue
+		}
 		r.local.Broadcast(m.t, m.p)
 		r.keep(m)
 		for c := range r.waiting {

@@ -220,6 +220,27 @@ func TestLeaveWhileLoading(t *testing.T) {
 	}
 }
 
+// A panic in Encode is logged and leaves out its message, also when it is read as the history.
+func TestEncodePanics(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	var log servertest.Log
+	o := Options{History: 10, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Encode: func(id string, t websocket.Type, p []byte) (websocket.Type, []byte) {
+			return t, append([]byte(id+" "), p[1:]...)
+		}}
+	a, b := start(t, srv.URL(), o), start(t, srv.URL(), o)
+	c := a.client("room=lobby&after=0-0")
+	for _, text := range []string{"-one", "", "-two"} {
+		a.say("lobby", text)
+	}
+	c.wants("one", "two")
+	b.client("room=lobby&after=0-0").wants("one", "two")
+	if n := strings.Count(log.String(), "a panic in Encode"); n != 2 {
+		t.Errorf("%d panics are logged: %s", n, log.String())
+	}
+}
+
 // loaded waits until a process reads some rooms.
 func loaded(i *instance, n int) {
 	i.t.Helper()
