@@ -18,6 +18,7 @@ type Room struct {
 	name   string
 	stream *redisstream.Stream
 	local  websocket.Room // the connections here that get messages
+	waited websocket.Room // those that wait or have waited, so that their end is known
 
 	// mu orders messages and those who join. It comes before the locks of local and of streams.
 	mu     sync.Mutex
@@ -49,7 +50,7 @@ type waiting struct {
 func newRoom(s *Store, name string) *Room {
 	r := &Room{s: s, name: name, waiting: make(map[*websocket.Conn]waiting), users: make(map[*websocket.Conn]string)}
 	r.stream = s.streams.Stream(name, (*sink)(r))
-	r.local.OnLeave = r.gone
+	r.local.OnLeave, r.waited.OnLeave = r.gone, r.gone
 	return r
 }
 
@@ -102,6 +103,10 @@ func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
 			return nil
 		}
 		w.joined = time.Now()
+	}
+	if !r.waited.Join(c) {
+		r.absent(c)
+		return nil
 	}
 	if r.waiting[c] = w; !r.place(c) && r.loaded {
 		r.stream.Ahead()
@@ -190,12 +195,15 @@ func (r *Room) Leave(c *websocket.Conn) {
 	r.absent(c)
 	r.mu.Unlock()
 	r.local.Leave(c) // only now: one that waits would have entered meanwhile
+	r.waited.Leave(c)
 }
 
-// gone is called when a connection has left local. The room itself makes none leave with mu held.
+// gone is called when a connection has left local or waited. The room itself makes none leave
+// with mu held.
 func (r *Room) gone(c *websocket.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.waiting, c)
 	r.absent(c)
 }
 

@@ -241,6 +241,26 @@ func TestEncodePanics(t *testing.T) {
 	}
 }
 
+// Connections that end while they wait for Redis are not kept.
+func TestEndedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	a := start(t, "redis://127.0.0.1:1/0", Options{History: 10})
+	for _, query := range []string{"", "&after=5-0"} {
+		c := a.client("room=lobby&user=ann" + query)
+		c.wants("joined")
+		c.Close()
+	}
+	r := a.room("lobby")
+	servertest.Eventually(t, "connections to be forgotten", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.waiting) == 0 && len(r.users) == 0
+	})
+	if n := r.Len(); n != 0 {
+		t.Errorf("%d connections are in the room", n)
+	}
+}
+
 // loaded waits until a process reads some rooms.
 func loaded(i *instance, n int) {
 	i.t.Helper()
