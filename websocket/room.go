@@ -92,6 +92,14 @@ func (r *Room) ended(c *Conn) {
 // Leave ends what Join has begun.
 func (r *Room) Leave(c *Conn) { r.remove(c) }
 
+// Has reports whether a connection is in the room.
+func (r *Room) Has(c *Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.members[c]
+	return ok
+}
+
 // Len returns how many connections are in the room.
 func (r *Room) Len() int {
 	r.mu.Lock()

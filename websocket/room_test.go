@@ -22,8 +22,11 @@ func TestRoomJoinDuringLeave(t *testing.T) {
 	if n := room.Len(); n != 1 || left != 1 {
 		t.Errorf("%d members, OnLeave was called %d times", n, left)
 	}
+	if !room.Has(s.conn()) {
+		t.Error("Has does not know a member")
+	}
 	s.Closed(false)
-	if n := room.Len(); n != 0 || left != 2 {
+	if n := room.Len(); n != 0 || left != 2 || room.Has(s.conn()) {
 		t.Errorf("after the end: %d members, OnLeave was called %d times", n, left)
 	}
 }

@@ -65,7 +65,7 @@ type JoinOptions struct {
 
 // Join adds a connection, until it leaves or ends. nil is a connection of nobody, from now on.
 // With JoinOptions.After it first gets the messages that it has missed; if some are missing,
-// Options.Gap comes before.
+// Options.Gap comes before. A connection that is in the room already stays where it is.
 func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
 	if o == nil {
 		o = &JoinOptions{}
@@ -81,9 +81,6 @@ func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, there := r.waiting[c]; there {
-		return nil
-	}
 	if r.s.o.History == 0 {
 		after = ""
 	}
@@ -92,6 +89,9 @@ func (r *Room) Join(c *websocket.Conn, o *JoinOptions) error {
 			r.users[c] = user
 			r.s.presence.add(atRoom+r.name, user)
 		}
+	}
+	if _, waits := r.waiting[c]; waits || r.local.Has(c) {
+		return nil
 	}
 	if !r.loaded {
 		r.stream.Wanted()

@@ -241,6 +241,21 @@ func TestEncodePanics(t *testing.T) {
 	}
 }
 
+// A connection that joins again does not get the history again.
+func TestJoinTwice(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a := start(t, srv.URL(), Options{History: 10})
+	c := a.client("room=lobby&after=0-0")
+	a.say("lobby", "one")
+	c.wants("one")
+	if err := a.room("lobby").Join(<-a.conns, &JoinOptions{After: "0-0"}); err != nil {
+		t.Error(err)
+	}
+	a.say("lobby", "two")
+	c.wants("two")
+}
+
 // Connections that end while they wait for Redis are not kept.
 func TestEndedWhileWaiting(t *testing.T) {
 	t.Parallel()
