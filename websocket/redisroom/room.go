@@ -34,7 +34,7 @@ type Room struct {
 
 // message is one as connections get it.
 type message struct {
-	id string
+	id string // "" for Options.Gap
 	t  websocket.Type
 	p  []byte
 }
@@ -145,31 +145,27 @@ func (r *Room) place(c *websocket.Conn) bool {
 }
 
 // find returns the index of the message that w gets next, -1 if the one before is newer than
-// all, and whether some between are missing. mu is held.
+// all, and whether some between are missing, of which the log does not tell. mu is held.
 func (r *Room) find(w waiting) (next int, missed bool) {
 	if _, ok := redisstream.Compare(w.after, w.after); !ok {
 		return 0, true
 	}
-	next = len(r.log)
-	for i := len(r.log) - 1; i >= 0; i-- {
-		order, _ := redisstream.Compare(r.log[i].id, w.after)
-		if order == 0 {
-			return i + 1, false
-		}
-		if order < 0 {
-			break
-		}
-		next = i
-	}
-	switch {
-	case next == 0 && w.after == r.base:
-		return 0, false
-	case !w.joined.IsZero():
-		return next, next == 0 && newer(r.base, w.after)
-	case next == len(r.log):
+	now := !w.joined.IsZero()
+	if !now && newer(w.after, r.newest) {
 		return -1, false
 	}
-	return next, true
+	for next = len(r.log); next > 0; next-- {
+		order, ok := redisstream.Compare(r.log[next-1].id, w.after)
+		if !ok || order > 0 { // not of a gap
+			continue
+		}
+		told := next == len(r.log) || r.log[next].id == ""
+		return next, order < 0 && !now && !told
+	}
+	if now {
+		return 0, newer(r.base, w.after)
+	}
+	return 0, w.after != r.base && (len(r.log) == 0 || r.log[0].id != "")
 }
 
 // newerThan returns the entries whose IDs are greater than one.
@@ -371,7 +367,9 @@ func (k *sink) Lost(all []redisstream.Entry) {
 	r.mu.Lock()
 	newest := r.newest
 	if r.s.o.Gap != "" {
-		r.local.Broadcast(websocket.TypeText, []byte(r.s.o.Gap))
+		gap := message{t: websocket.TypeText, p: []byte(r.s.o.Gap)}
+		r.local.Broadcast(gap.t, gap.p)
+		r.keep(gap) // for those who come back across it
 	}
 	r.mu.Unlock()
 	k.Append(newerThan(newest, all))

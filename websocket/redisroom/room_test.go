@@ -324,6 +324,38 @@ func TestRoomHistory(t *testing.T) {
 	b.client("room=lobby&after=nonsense").wants("gap", "10")
 }
 
+// Redis loses its data: who was away is told as well, once.
+func TestRoomLostHistory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a, b := start(t, srv.URL(), Options{History: 3}), start(t, srv.URL(), Options{History: 3})
+	stays, away, ahead := a.client("room=lobby"), a.client("room=lobby"), b.client("room=lobby")
+	a.say("lobby", "one")
+	for _, c := range []*client{stays, away, ahead} {
+		c.wants("one")
+	}
+	start := away.last
+	a.say("lobby", "two")
+	for _, c := range []*client{stays, away, ahead} {
+		c.wants("two")
+	}
+	away.Close()
+	srv.Kill()
+	srv.Restart()
+	a.say("lobby", "three")
+	stays.wants("gap", "three")
+	ahead.wants("gap", "three")
+	a.client("room=lobby&after="+away.last).wants("gap", "three")
+	a.client("room=lobby&after="+start).wants("two", "gap", "three")
+	a.client("room=lobby&after=" + stays.last).wants("joined")
+	a.say("lobby", "four")
+	stays.wants("four")
+	a.client("room=lobby&after="+start).wants("gap", "three", "four") // now two has gone
+	a.say("lobby", "five")
+	stays.wants("five")
+	a.client("room=lobby&after="+away.last).wants("gap", "three", "four", "five")
+}
+
 // Redis loses its data: the room gets to know, and goes on.
 func TestRoomLost(t *testing.T) {
 	t.Parallel()
