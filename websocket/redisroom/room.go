@@ -29,6 +29,7 @@ type Room struct {
 	// waiting has connections of which it is not known yet what they have missed.
 	waiting        map[*websocket.Conn]waiting
 	marks, current uint32
+	timed          bool                       // later has been called
 	users          map[*websocket.Conn]string // that Join has named
 }
 
@@ -45,6 +46,7 @@ type waiting struct {
 	mark  uint32
 	// joined is when that now was; zero if a message may have had the ID.
 	joined time.Time
+	begun  bool // it has got some, and is to get no more before it has accepted them
 }
 
 func newRoom(s *Store, name string) *Room {
@@ -59,7 +61,8 @@ type JoinOptions struct {
 	// User is who it is for Room.Users, at most 512 bytes. Default: nobody.
 	User string
 	// After is the ID of the last message that the client has received, after which the
-	// connection continues, if there is Options.History. Default: it gets messages from now on.
+	// connection continues, if there is Options.History; what it has missed is sent as fast as it
+	// reads. Default: it gets messages from now on.
 	After string
 }
 
@@ -121,7 +124,8 @@ func (r *Room) enter(c *websocket.Conn) {
 	}
 }
 
-// place sends a connection that waits what it has missed, if that is known. mu is held.
+// place sends a connection that waits what it has missed, as far as there is room for that, and
+// reports false if it is not known yet. mu is held.
 func (r *Room) place(c *websocket.Conn) bool {
 	w := r.waiting[c]
 	if !r.loaded {
@@ -134,14 +138,41 @@ func (r *Room) place(c *websocket.Conn) bool {
 		}
 		next, missed = len(r.log), true
 	}
+	rest, history := r.log[next:], r.s.o.History > 0 // without, what does not fit now will be gone
+	if history && (w.begun || len(rest) > 0) && c.Congested() {
+		r.later()
+		return true
+	}
 	if missed && r.s.o.Gap != "" {
 		c.Send(websocket.TypeText, []byte(r.s.o.Gap))
 	}
-	for _, m := range r.log[next:] {
-		c.Send(m.t, m.p) // an error ends the connection, or drops the message as Options.Slow says
+	for _, m := range rest {
+		if c.Send(m.t, m.p); history && m.id != "" && c.Congested() {
+			r.waiting[c] = waiting{after: m.id, mark: w.mark, begun: true}
+			r.later()
+			return true
+		}
 	}
 	r.enter(c)
 	return true
+}
+
+// drainTime is after what time it is looked whether connections have accepted what was sent.
+const drainTime = 10 * time.Millisecond
+
+// later lets those go on that have got a part of what they have missed. mu is held.
+func (r *Room) later() {
+	if r.timed {
+		return
+	}
+	r.timed = true
+	time.AfterFunc(drainTime, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.timed = false; r.loaded {
+			r.settle()
+		}
+	})
 }
 
 // find returns the index of the message that w gets next, -1 if the one before is newer than
@@ -334,10 +365,11 @@ func (k *sink) Load(base string, all []redisstream.Entry, since func(time.Time) 
 
 // settle sends those who wait what they have missed, if that is known. mu is held.
 func (r *Room) settle() {
+	ahead := false
 	for c := range r.waiting {
-		r.place(c)
+		ahead = !r.place(c) || ahead
 	}
-	if len(r.waiting) > 0 {
+	if ahead {
 		r.stream.Ahead()
 	}
 }

@@ -241,6 +241,30 @@ func TestEncodePanics(t *testing.T) {
 	}
 }
 
+// What a client has missed may be more than may wait for it.
+func TestLargeHistory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const n = 800
+	srv.Must("EVAL", `for i = 1, tonumber(ARGV[1]) do
+		redis.call('XADD', KEYS[1], '1-'..i, 't', i..string.rep(' ', 20000))
+	end`, "1", "chert:room:{0}lobby", fmt.Sprint(n))
+	a := start(t, srv.URL(), Options{History: n})
+	c := a.client("room=lobby&after=0-0")
+	loaded(a, 1)
+	for i := range n {
+		got := c.next()
+		if got == "joined" {
+			got = c.next()
+		}
+		if want := fmt.Sprintf("1-%d %d ", i+1, i+1); !strings.HasPrefix(got, want) {
+			t.Fatalf("got %.20q, want %q", got, want)
+		}
+	}
+	a.say("lobby", "more")
+	c.wants("more")
+}
+
 // A connection that joins again does not get the history again.
 func TestJoinTwice(t *testing.T) {
 	t.Parallel()
