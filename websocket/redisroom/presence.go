@@ -52,8 +52,8 @@ type presence struct {
 type entry struct{ set, member string }
 
 func newPresence(c *redisstream.Client, prefix string) *presence {
-	p := &presence{c: c, prefix: prefix, every: beat, have: make(map[string]map[string]int), dirty: make(map[entry]bool),
-		signal: make(chan struct{}, 1)}
+	p := &presence{c: c, prefix: prefix, every: beat, have: make(map[string]map[string]int),
+		dirty: make(map[entry]bool), signal: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -243,14 +243,17 @@ func (p *presence) beat() {
 // who is a member of a set, on a process.
 type who struct{ member, instance string }
 
-// list returns the members of a set on processes that live, ordered by name.
+// list returns the members of a set on processes that live, ordered by name. What this process
+// has in it need not be known to Redis yet.
 func (p *presence) list(ctx context.Context, set string) ([]who, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	fields, err := p.c.Redis().HKeys(ctx, p.key(set)).Result()
-	if err != nil || len(fields) == 0 {
+	if err != nil {
 		return nil, err
 	}
+	own := p.c.Instance()
+	fields = slices.DeleteFunc(fields, func(f string) bool { i, _ := split(f); return i == own })
 	pipe := p.c.Redis().Pipeline()
 	lives := make(map[string]*redis.IntCmd)
 	for _, f := range fields {
@@ -270,6 +273,11 @@ func (p *presence) list(ctx context.Context, set string) ([]who, error) {
 			dead = append(dead, f)
 		}
 	}
+	p.mu.Lock()
+	for member := range p.have[set] {
+		all = append(all, who{member, own})
+	}
+	p.mu.Unlock()
 	if len(dead) > 0 {
 		p.c.Redis().HDel(ctx, p.key(set), dead...) // an error is no matter: they are not listed
 	}

@@ -469,6 +469,29 @@ func TestPresence(t *testing.T) {
 	two.wants("again")
 }
 
+// What a process has itself it knows before Redis does.
+func TestOwnUsers(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a := start(t, srv.URL(), Options{})
+	c := a.client("user=ann")
+	for _, client := range []*client{c, a.client("room=lobby&user=ann")} {
+		client.wants("joined")
+	}
+	for _, set := range []string{atRoom + "lobby", atUser + "ann"} {
+		servertest.Eventually(t, "Redis to know "+set, func() bool { return srv.Must("HKEYS", a.presence.key(set)) != "" })
+		srv.Must("DEL", a.presence.key(set))
+	}
+	srv.Must("HSET", a.presence.key(atRoom+"lobby"), a.presence.field("left"), "")
+	if got, err := a.room("lobby").Users(t.Context()); err != nil || !slices.Equal(got, []string{"ann"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if n, err := a.Send(t.Context(), "ann", websocket.TypeText, []byte("to you")); n != 1 || err != nil {
+		t.Errorf("Send: %d, %v", n, err)
+	}
+	c.wants("to you")
+}
+
 // A process that was taken for dead is back in the sets, which others have kept.
 func TestSilentProcess(t *testing.T) {
 	t.Parallel()
