@@ -34,4 +34,5 @@ package redisroom
 //
 //	store.go     rooms by name, messages to a user
 //	room.go      a room
+//	resume.go    connections that wait for what they have missed
 //	presence.go  who is where
