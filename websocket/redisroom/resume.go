@@ -15,7 +15,7 @@ type waiting struct {
 	mark  uint32
 	// joined is when that now was; zero if a message may have had the ID.
 	joined time.Time
-	begun  bool // it has got some, and is to get no more before it has accepted them
+	begun  bool // it is to get no more before it has accepted what has been sent
 }
 
 // enter makes a connection one that gets messages. mu is held.
@@ -32,6 +32,10 @@ func (r *Room) place(c *websocket.Conn) bool {
 	if !r.loaded {
 		return false
 	}
+	if w.begun && c.Congested() { // first: there may be many, which do not read
+		r.later()
+		return true
+	}
 	next, missed := r.find(w)
 	if next < 0 {
 		if int32(r.current-w.mark) <= 0 {
@@ -40,7 +44,9 @@ func (r *Room) place(c *websocket.Conn) bool {
 		next, missed = len(r.log), true
 	}
 	rest, history := r.log[next:], r.s.o.History > 0 // without, what does not fit now will be gone
-	if history && (w.begun || len(rest) > 0) && c.Congested() {
+	if history && len(rest) > 0 && c.Congested() {
+		w.begun = true
+		r.waiting[c] = w
 		r.later()
 		return true
 	}

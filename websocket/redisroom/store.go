@@ -32,7 +32,7 @@ type Options struct {
 	History int
 	// Encode, if not nil, returns the message that connections get for one that was sent, which
 	// has got an ID: with History clients have to know it. It is called once for each process,
-	// and must not wait. A message for which it panics is left out, and the panic logged.
+	// and must neither wait nor call the Room. A message for which it panics is left out, and the panic logged.
 	Encode func(id string, t websocket.Type, p []byte) (websocket.Type, []byte)
 	// Gap is sent, as text, to a connection that has missed messages which are not in the
 	// history any more, or that Redis has lost. Default: nothing.
