@@ -124,9 +124,9 @@ func prepare(dir string) error {
 	return nil
 }
 
-// Manage makes names the ones that m has certificates for: those in the storage
-// at once, others as soon as the authority has issued them. Attempts that fail are
-// repeated, less and less often.
+// Manage makes names the ones that m has certificates for: those in the storage as
+// soon as they are loaded, others as soon as the authority has issued them. Attempts
+// that fail are repeated, less and less often.
 func (m *Manager) Manage(names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,8 +157,9 @@ const (
 
 // begin loads the certificate of a name, or obtains it. certmagic's ManageAsync repeats only what the authority
 // refuses: it gives a name up, for as long as the process runs, if the storage fails. A failure is logged again only
-// when it is another.
+// when it is another. One that has been revoked is replaced when certmagic looks at all that it has.
 func (m *Manager) begin(ctx context.Context, name string) {
+	defer m.begun(ctx, name)
 	said := ""
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		cert, err := m.cfg.CacheManagedCertificate(ctx, name)
@@ -188,6 +189,15 @@ func (m *Manager) begin(ctx context.Context, name string) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// begun removes what begin has loaded although its name had gone.
+func (m *Manager) begun(ctx context.Context, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil && m.names[name] == nil {
+		m.cache.RemoveManaged([]certmagic.SubjectIssuer{{Subject: name}})
 	}
 }
 

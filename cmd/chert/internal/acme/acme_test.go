@@ -164,6 +164,25 @@ func TestManageEnds(t *testing.T) {
 	})
 }
 
+// The certificate of a name that is gone before it was loaded is not used.
+func TestManageGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := (&storage{}).with(t, Options{})
+		m.Manage(names)
+		m.Manage(nil)
+		synctest.Wait()
+		if !m.Expiry(names).IsZero() {
+			t.Error("it is there")
+		}
+		m.Manage(names)
+		synctest.Wait()
+		if m.Expiry(names).IsZero() {
+			t.Error("it is not there again")
+		}
+	})
+}
+
 // A certificate that is to be renewed is renewed when it is loaded, not only at the next check.
 func TestManageRenews(t *testing.T) {
 	t.Parallel()
