@@ -91,7 +91,8 @@ func newHandler(s source, o *Options) (*Handler, error) {
 // ServeDirect implements direct.Handler. It reports false for files that do not
 // exist, responses that would have to be compressed, listed or sent in several
 // parts, files whose siblings have not been looked up yet, and what an fs.FS must
-// be asked for, except, once a second, whether a file is still the same.
+// be asked for, except, once a second, whether a file is still the same. Now and
+// then it leaves a request to ServeHTTP, which looks for files that are gone.
 func (h *Handler) ServeDirect(x *direct.Exchange) bool { return h.answer(x, nil) }
 
 // ServeHTTP implements http.Handler. The request's body is not read.
