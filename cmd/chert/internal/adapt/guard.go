@@ -185,6 +185,11 @@ func (t *inServer) replaces(r *route, access, files bool) {
 // kept makes what has been denied to all hold for what has been translated before.
 func (t *inServer) kept() {
 	forwards := func(keys []string) bool { return hasKey(keys, "proxy") }
+	if d := t.dotted; d != nil && (forwards(t.site.keys) ||
+		slices.ContainsFunc(t.site.routes, func(r *route) bool { return forwards(r.keys) && !r.sole })) {
+		t.note(d.line, "location %s is for files here: what is forwarded may have such names, which the upstream "+
+			"has to refuse", d.words[len(d.words)-1])
+	}
 	if d := t.matched; d != nil {
 		const text = "location %s is for what is forwarded as well, which only paths select: deny is \"all\""
 		if forwards(t.site.keys) {

@@ -124,7 +124,10 @@ func (t *inServer) matching(d *directive, how, expression string) {
 		return
 	}
 	if status != "" && dots.MatchString(expression) {
-		t.hide(d, nil, status) // names that begin with a dot are hidden
+		// Such files are hidden. Those that nobody may have are meant, and not parts of an application that some may.
+		if t.hide(d, nil, status); t.matched == d && forNobody(d.block) {
+			t.matched, t.dotted = nil, d
+		}
 		return
 	}
 	if m := rest.FindStringSubmatch(expression); m != nil && len(d.block) == 1 && d.block[0].name() == "return" {
@@ -147,6 +150,14 @@ func (t *inServer) matching(d *directive, how, expression string) {
 		return
 	}
 	t.leave(d, how, expression, t.site.level())
+}
+
+// forNobody reports whether a block refuses all clients, and does nothing else.
+func forNobody(block []directive) bool {
+	return !slices.ContainsFunc(block, func(d directive) bool {
+		refuses := d.name() == "deny" && d.arg(0) == "all" || d.name() == "return" && withholds(&d)
+		return !refuses && d.name() != "access_log" && !slices.Contains(unneeded, d.name())
+	})
 }
 
 // files is a location for the names of files.

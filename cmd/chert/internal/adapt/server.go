@@ -18,6 +18,7 @@ type inServer struct {
 	around  []directive // what locations inherit
 	own     *level      // the server's, for locations
 	matched *directive  // a location for names of files that keeps them from some
+	dotted  *directive  // one for those that begin with a dot, which keeps them from all
 }
 
 // A level is what a server or a location says by itself.
