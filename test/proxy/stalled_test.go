@@ -16,7 +16,7 @@ import (
 // TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
 // client is waited for. It has when the server has the whole body.
 func TestStalledUpload(t *testing.T) {
-	const late = 50 * time.Millisecond
+	const late = time.Second // in which the server must answer
 	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
 		for _, silent := range []bool{false, true} {
 			t.Run(fmt.Sprint(protocol, " silent ", silent), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestStalledUpload(t *testing.T) {
 					if _, err := io.ReadFull(res.Body, begin); err != nil || string(begin) != "first a" {
 						t.Fatalf("%q, %v", begin, err)
 					}
-					time.Sleep(4 * late) // the client has nothing to send yet
+					time.Sleep(late + late/2) // the client has nothing to send yet
 					client.Send("1\r\nb\r\n0\r\n\r\n")
 					rest, err := io.ReadAll(res.Body)
 					if string(rest) != "b" || (err != nil) != silent {
