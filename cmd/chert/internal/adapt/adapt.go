@@ -167,7 +167,7 @@ func (s *site) add(r *route) {
 	s.routes = append(s.routes, r)
 }
 
-// nobody is deny of what no client is to have.
+// nobody is the value of deny that refuses all clients.
 const nobody = `["all"]`
 
 // refuse answers a path with a status, that of a refusal: what a directive that is left out would have answered,

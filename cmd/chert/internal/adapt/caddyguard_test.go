@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a directive of Caddy that is left out keeps from some clients, or from all, is not open to anybody.
+// If a directive of Caddy that refuses some clients is left out, all are refused.
 func TestCaddyGuards(t *testing.T) {
 	t.Parallel()
 	const (

@@ -4,3 +4,11 @@ package adapt
 
 // Text in, text out: it opens no file and knows no server. It shares the hints for what chert
 // does not have with package config.
+//
+//	parse.go, adapt.go               text becomes directives, and sites and routes become text
+//	nginx.go, server.go              http and server blocks; upstream.go upstreams of both programs
+//	location.go, matching.go         locations by path, and by regular expression
+//	fields.go, paths.go, forward.go  what is in them: header fields, names of files, proxy_pass
+//	guard.go                         who may have what, and what is refused when it is left out
+//	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
+//	caddyguard.go                    guard.go for Caddy

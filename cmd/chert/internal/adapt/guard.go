@@ -22,7 +22,8 @@ func isGuard(d *directive) bool {
 	return slices.Contains(guards, name) || strings.HasPrefix(name, "auth_") || strings.HasPrefix(name, "access_by_")
 }
 
-// refusal returns how to refuse what a block is for, if the block is left out; "" if it keeps nothing from anybody.
+// refusal returns the status to refuse requests with that a block is for, if the block is left out; "" if it refuses no
+// client itself.
 func refusal(block []directive) (status string) {
 	for i := range block {
 		switch d := &block[i]; {

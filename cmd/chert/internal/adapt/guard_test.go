@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a directive that is left out keeps from some clients, or from all, is not open to anybody.
+// If a directive that refuses some clients is left out, all are refused.
 func TestNginxGuards(t *testing.T) {
 	t.Parallel()
 	const (
