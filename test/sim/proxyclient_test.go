@@ -87,7 +87,16 @@ func (c *proxyClient) response(b []byte, eof bool) (used int, err error) {
 	if len(b)-end-4 < length {
 		return 0, errPartial
 	}
+	c.closes(head)
 	c.pop()
 	c.denied++
 	return end + 4 + length, nil
+}
+
+// closes notes whether the server ends the connection after this response: it does if it has
+// not read the body of the request, and then answers none that come after.
+func (c *proxyClient) closes(head string) {
+	if strings.Contains(head, "\r\nConnection: close\r\n") {
+		c.closing, c.excused = true, "refused"
+	}
 }

@@ -109,9 +109,7 @@ func (c *proxyClient) refusedUpload(head string, size int) (used int, err error)
 	if f := c.v.origins.got[a.id]; f == nil || !f.refused || !strings.Contains(head, "\r\nContent-Length: 0\r\n") {
 		return 0, fmt.Errorf("%q for %+v, which got %+v", head, a, f)
 	}
-	if strings.Contains(head, "\r\nConnection: close\r\n") {
-		c.closing, c.excused = true, "refused"
-	}
+	c.closes(head)
 	c.pop()
 	c.done++
 	c.answered++
