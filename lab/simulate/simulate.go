@@ -23,7 +23,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	seed := flags.Uint64("seed", 0, "the first `seed`; 0: one that the clock decides")
 	count := flags.Int("seeds", 1<<30, "how many seeds at most")
 	period := flags.Duration("for", time.Minute, "how long new seeds are begun, by all models together")
-	model := flags.String("model", "", "what clients speak: h1, h2, tls, file, reload, ws, hijack, sse; empty: each in turn")
+	model := flags.String("model", "", "what clients speak: h1, h2, tls, file, reload, ws, hijack, sse, proxy; empty: each in turn")
 	requests := flags.Int("requests", 10_000, "requests or messages of each seed")
 	if err := flags.Parse(args); err != nil {
 		return err
