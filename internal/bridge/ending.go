@@ -124,7 +124,12 @@ func (x *Exchange) ending() *Ending {
 // handOver is called when the handler has returned that has passed on the response, or has
 // taken the connection from the server.
 func (x *Exchange) handOver() {
-	if e := x.ending(); e != nil && !e.handed(x.c) {
+	e := x.ending()
+	if e == nil {
+		return
+	}
+	x.removeFiles()
+	if !e.handed(x.c) {
 		if t, ok := x.rare.taken.(*taken); ok {
 			t.unwatched()
 		}

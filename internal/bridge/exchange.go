@@ -254,11 +254,16 @@ func (x *Exchange) finish() conn.Next {
 			next = conn.Linger
 		}
 	}
+	x.removeFiles()
+	x.end()
+	return next
+}
+
+// removeFiles removes the files of a form that the handler has parsed.
+func (x *Exchange) removeFiles() {
 	if x.Req.MultipartForm != nil {
 		x.Req.MultipartForm.RemoveAll()
 	}
-	x.end()
-	return next
 }
 
 // abort ends the connection after a handler's panic. What was already flushed
@@ -277,6 +282,9 @@ func (x *Exchange) abort() conn.Next {
 			next = conn.Linger
 		}
 		x.Body.invalidate()
+	}
+	if next != conn.Detached {
+		x.removeFiles()
 	}
 	x.end()
 	return next

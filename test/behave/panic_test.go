@@ -230,3 +230,22 @@ func TestDeadlines(t *testing.T) {
 		c.Get("/")
 	})
 }
+
+// The files of a form are removed, also after a panic, where net/http leaves them.
+func TestFormFilesAfterAPanic(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		parsed := make(chan string, 1)
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			parsed <- servertest.ParsedFile(t, r)
+			panic(http.ErrAbortHandler)
+		})})
+		c := ts.Dial()
+		go c.Send(servertest.Upload("/"))
+		name := servertest.Await(t, parsed, "the handler")
+		io.Copy(io.Discard, c.R)
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/chert-http/chert"
@@ -44,5 +45,28 @@ func TestPollBody(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestPollForm: the files of a form do not outlive the handler.
+func TestPollForm(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		opened, parsed := make(chan *eventstream.Poll, 1), make(chan string, 1)
+		h := polls(t, &eventstream.PollOptions{OnOpen: func(p *eventstream.Poll, r *http.Request) { opened <- p }})
+		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			parsed <- servertest.ParsedFile(t, r)
+			h.ServeHTTP(w, r)
+		})))
+		c := ts.Dial()
+		go c.Send(servertest.Upload("/"))
+		name := servertest.Await(t, parsed, "the handler")
+		servertest.Await(t, opened, "the poll").Answer([]byte("answer"))
+		if _, body := c.Response("POST"); body != "answer" {
+			t.Errorf("%q", body)
+		}
+		servertest.Eventually(t, "the file is removed", func() bool {
+			_, err := os.Stat(name)
+			return os.IsNotExist(err)
+		})
 	})
 }
