@@ -53,6 +53,9 @@ func (w *Response) Budget() *takeover.Budget {
 	return nil
 }
 
+// FreeSlot implements takeover.Holder.
+func (w *Response) FreeSlot() { w.x.m.Release() }
+
 // passOn sends the head of the response, with this status unless there is another that
 // is permitted, and calls take, after which the exchange does not use the connection. The
 // watchers of the response are notified by what take returns.
