@@ -106,7 +106,9 @@ type Server struct {
 	// reports true; if the handler then writes nothing, the response is 408.
 	ReadStallTimeout time.Duration
 	// WriteTimeout bounds the time from the end of a request's head to the
-	// end of its response. Default none; see WriteStallTimeout.
+	// end of its response. A handler that does not write meanwhile is notified
+	// by its context over HTTP/2 only, as on net/http. Default none; see
+	// WriteStallTimeout.
 	WriteTimeout time.Duration
 	// WriteStallTimeout bounds each wait for the client to accept more of the
 	// response; then the connection is reset. Default 60 s. A connection on a

@@ -96,8 +96,9 @@ type ResponseTimeoutOptions struct {
 // ResponseTimeout bounds how long a response may take, from when the request comes to the
 // handler until the last byte has been passed to the system, in place of
 // Server.WriteTimeout. After that Write returns an error that is os.ErrDeadlineExceeded, and
-// the connection is reset; over HTTP/2 and 3 the stream is, when its handler has returned. It
-// does not interrupt a handler that does not write; Timeout does.
+// the connection is reset; over HTTP/3 the stream is, when its handler has returned. Over HTTP/2
+// the stream is reset at that time, and the request's context ends. Otherwise it does not
+// interrupt a handler that does not write; Timeout does.
 //
 // Responses to CONNECT, connections that are hijacked, and WebSockets and event streams of
 // chert's packages have no such limit; other responses that last long do. The fast path has

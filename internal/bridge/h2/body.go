@@ -16,6 +16,7 @@ type queue struct {
 	passing  int  // taken from the pieces, not yet given back to the windows
 	ahead    int  // given back, and not yet taken; see refundGatheredLocked
 	unwanted bool // what comes of it is discarded
+	dropped  bool // some of it was discarded, so that it has no end
 }
 
 // pieceSize is the room for small frames of a body.
@@ -61,6 +62,7 @@ func (q *queue) drop() (n int) {
 		b.Release()
 	}
 	n = q.size + q.passing - q.ahead
+	q.dropped = q.dropped || q.size > 0
 	q.pieces, q.size, q.passing, q.ahead = nil, 0, 0, 0
 	return n
 }
@@ -169,12 +171,12 @@ func (st *stream) readBody(p []byte) (int, error) {
 		s.refundLocked(st, uint32(n))
 	}
 	switch {
-	case st.body.size == 0 && st.remoteClosed && st.err == nil:
+	case st.body.size == 0 && st.remoteClosed && !st.body.dropped: // all has come, whatever has ended the stream since
 		st.mergeTrailerLocked()
 		return n, io.EOF
 	case n > 0:
 		return n, nil
-	case st.body.unwanted:
+	case st.body.unwanted || st.err == nil && st.body.dropped:
 		return 0, http.ErrBodyReadAfterClose
 	}
 	return 0, st.err

@@ -3,6 +3,7 @@ package h2
 import (
 	"math"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -143,6 +144,7 @@ func (s *Session) setDeadlineLocked() {
 	}
 	sooner(s.tunnelBy)
 	sooner(s.uploadBy)
+	sooner(s.runBy)
 	if len(s.lingering) > 0 {
 		sooner(s.lingering[0].lingerBy)
 	}
@@ -196,6 +198,7 @@ func (s *Session) Expired() conn.Next {
 	s.expirePending(now)
 	s.expireTunnels(now)
 	s.expireUploads(now)
+	s.expireRunning(now)
 	next := conn.More
 	s.mu.Lock()
 	s.expireLingeringLocked(now)
@@ -229,6 +232,48 @@ func (s *Session) expirePending(now int64) {
 	for _, st := range late {
 		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
 		s.resetStream(st.id, http2.Cancel, errStall)
+	}
+}
+
+// limitRunLocked has Expired look at a handler's write deadline, and reports whether that is earlier
+// than it would have.
+func (s *Session) limitRunLocked(t time.Time) bool {
+	if t.IsZero() {
+		return false
+	}
+	by := sys.Nanotime() + int64(time.Until(t))
+	if s.runBy != 0 && s.runBy <= by {
+		return false
+	}
+	s.runBy = by
+	return true
+}
+
+// expireRunning resets the streams of handlers that run beyond their write deadlines, also if they do
+// not write: as with net/http, their contexts end.
+func (s *Session) expireRunning(now int64) {
+	s.mu.Lock()
+	if s.runBy == 0 || now < s.runBy {
+		s.mu.Unlock()
+		return
+	}
+	s.runBy = 0
+	var late []*stream
+	for st := range s.streams.all() {
+		switch {
+		case st.state != stateRunning || st.writeBy.IsZero():
+		case time.Now().Before(st.writeBy):
+			s.limitRunLocked(st.writeBy)
+		default:
+			late = append(late, st)
+			s.rstLocked(st.id, http2.InternalError)
+			st.closeLocked(os.ErrDeadlineExceeded)
+		}
+	}
+	s.mu.Unlock()
+	for _, st := range late {
+		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
+		st.Gone(true)
 	}
 }
 

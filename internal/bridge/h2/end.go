@@ -210,7 +210,9 @@ func (st *stream) closeLocked(err error) {
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
 	s.pending = without(s.pending, st)
-	st.dropBodyLocked()
+	if !st.readsLocked() {
+		st.dropBodyLocked()
+	}
 	st.tunnel.dropMarksLocked()
 	st.wakeLocked()
 	l := st.lasting
@@ -225,6 +227,17 @@ func (st *stream) closeLocked(err error) {
 		st.retireLocked()
 	}
 	l.settledLocked()
+}
+
+// readsLocked reports whether a handler has yet to read what has come of the body: it is the
+// client's, also if that has left. It keeps its part of the connection's window until then.
+func (st *stream) readsLocked() bool {
+	return (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()
+}
+
+// ownsBodyLocked reports whether the body is a handler's, and of nobody who outlives that.
+func (st *stream) ownsBodyLocked() bool {
+	return st.made() && st.tunnel == nil && st.lasting == nil
 }
 
 // answeredLocked is called when END_STREAM is out, and the handler has returned. What the client

@@ -41,7 +41,7 @@ func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
 	case http2.FrameWindowUpdate:
 		return nil, s.onWindowUpdate(h, p)
 	case http2.FrameRSTStream:
-		return nil, s.onReset(h)
+		return nil, s.onReset(h, p)
 	}
 	s.spendWork(1)
 	switch h.Type {
@@ -146,7 +146,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 }
 
 // onReset is RST_STREAM (RFC 9113 section 6.4).
-func (s *Session) onReset(h http2.Header) error {
+func (s *Session) onReset(h http2.Header, p []byte) error {
 	if s.idle(h.Stream) {
 		return errIdle
 	}
@@ -163,7 +163,7 @@ func (s *Session) onReset(h http2.Header) error {
 		s.spendWork(1)
 		return nil
 	}
-	st.closeLocked(errReset)
+	st.closeLocked(&resetError{StreamID: h.Stream, Code: http2.ErrCode(binary.BigEndian.Uint32(p))})
 	s.mu.Unlock()
 	s.spendReset()
 	st.Gone(true)

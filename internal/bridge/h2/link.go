@@ -20,17 +20,25 @@ func (st *stream) Stream() bridge.Stream { return link{st} }
 // Budget implements takeover.Budgeted.
 func (st *stream) Budget() *takeover.Budget { return &st.s.budget }
 
-// SetReadDeadline and SetWriteDeadline implement bridge.Stream.
-func (l link) SetReadDeadline(t time.Time)  { l.setDeadline(&l.st.readBy, t) }
-func (l link) SetWriteDeadline(t time.Time) { l.setDeadline(&l.st.writeBy, t) }
-
-// setDeadline sets a deadline, and wakes the goroutines that it may concern.
-func (l link) setDeadline(by *time.Time, t time.Time) {
+// SetReadDeadline implements bridge.Stream.
+func (l link) SetReadDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*by = t
+	l.st.readBy = t
+	l.st.wakeLocked() // it may concern a goroutine that waits
+}
+
+// SetWriteDeadline implements bridge.Stream.
+func (l link) SetWriteDeadline(t time.Time) {
+	s := l.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.st.writeBy = t
 	l.st.wakeLocked()
+	if s.limitRunLocked(t) && !s.inData.Load() {
+		s.settleSoonLocked()
+	}
 }
 
 // WatchPeer implements bridge.Stream: the session reads all the time.
@@ -102,6 +110,9 @@ func (l link) Share() {
 	defer s.mu.Unlock()
 	l.st.tunnel = &tunnel{offers: offers{st: l.st}, running: true, inside: true}
 	l.st.readBy, l.st.writeBy = time.Time{}, time.Time{} // the request's
+	if l.st.closed() {
+		l.st.dropBodyLocked()
+	}
 }
 
 // Buffered implements bridge.Stream.

@@ -17,7 +17,7 @@ func TestPlaceOfEndedStream(t *testing.T) {
 	}{
 		{"open", func(st *stream) { st.remoteClosed = true }, false},
 		{"answered, and the request goes on", func(st *stream) { st.become(stateAnswered) }, false},
-		{"reset, and its handler runs", func(st *stream) { st.remoteClosed = true; st.closeLocked(errReset) }, false},
+		{"reset, and its handler runs", func(st *stream) { st.remoteClosed = true; st.closeLocked(new(resetError)) }, false},
 		{"ended", func(st *stream) { st.remoteClosed = true; st.become(stateAnswered) }, true},
 	} {
 		s, st, _ := quiet()

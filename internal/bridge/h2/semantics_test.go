@@ -341,7 +341,7 @@ func TestContext(t *testing.T) {
 		servertest.Await(t, began, "the handler")
 		c.fr.WriteRSTStream(3, 8)
 		c.send()
-		if err := servertest.Await(t, ended, "the end"); err == nil || !strings.Contains(err.Error(), "reset") {
+		if err := servertest.Await(t, ended, "the end"); err == nil || !strings.Contains(err.Error(), "CANCEL") {
 			t.Errorf("reset while it reads: %v", err)
 		}
 		if a := c.get(5, "/"); a.outcome() != "200" {

@@ -80,7 +80,7 @@ func (st *stream) sendableLocked() error {
 	case st.s.over != nil:
 		return st.s.over
 	case st.closed():
-		return errReset
+		return errEnded
 	case !st.writeBy.IsZero() && !time.Now().Before(st.writeBy):
 		return os.ErrDeadlineExceeded
 	}

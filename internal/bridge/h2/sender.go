@@ -72,6 +72,7 @@ type sender struct {
 	freed     []func()        // for the owner to call, without mu
 	tunnelBy  int64           // when the next of the tunnels expires, or earlier; 0 for never
 	uploadBy  int64           // the same of bodies that are passed on
+	runBy     int64           // the same of handlers that run, by their write deadlines
 
 	over    error // nothing is sent any more
 	closing bool  // nor read: a GOAWAY with an error was sent

@@ -54,6 +54,7 @@ var (
 	errPreface    = &http2.ConnError{Code: http2.ProtocolError, Reason: "no preface"}
 	errNoSettings = &http2.ConnError{Code: http2.ProtocolError, Reason: "the first frame is not SETTINGS"}
 	errClosed     = errors.New("http2: the connection has ended")
+	errEnded      = errors.New("http2: the stream has ended")
 )
 
 // Data implements conn.Session.

@@ -42,7 +42,7 @@ func TestSlotOfResetStream(t *testing.T) {
 		t.Fatal("the stream was given no slot")
 	}
 	s.mu.Lock()
-	st.closeLocked(errReset)
+	st.closeLocked(new(resetError))
 	s.mu.Unlock()
 	s.free()
 	if s.Slots.Acquire(new(other)) != loop.Admitted {

@@ -114,4 +114,7 @@ func (st *stream) returned() bool { return st.state == stateSending || st.state 
 
 // byUs reports whether a stream was closed by a RST_STREAM of the server's, after which the
 // client may have sent more. mu is held.
-func (st *stream) byUs() bool { return !st.remoteClosed && st.err != errReset }
+func (st *stream) byUs() bool {
+	_, reset := st.err.(*resetError)
+	return !st.remoteClosed && !reset
+}

@@ -86,7 +86,7 @@ func TestCloseInEveryState(t *testing.T) {
 		if from == stateQueued {
 			continue // see TestEndWhenASlotWasGiven
 		}
-		st.closeLocked(errReset)
+		st.closeLocked(new(resetError))
 		if st.state != want || (s.streams.len() > 0) != (want == stateReset) {
 			t.Errorf("%v: then %v, of %d streams", from, st.state, s.streams.len())
 		}

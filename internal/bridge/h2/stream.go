@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -78,7 +77,6 @@ type stream struct {
 	endedAt      int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
-var errReset = errors.New("http2: the client has reset the stream")
 var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens no window"}
 
 // Run implements conn.Run.
@@ -99,9 +97,14 @@ func (st *stream) Ended(e exec.End) {
 // not called if the connection ends before.
 func (st *stream) Left() {
 	s := st.s
-	if l := st.lasting; l != nil {
+	if st.lasting != nil || st.Body != nil {
 		s.mu.Lock()
-		l.returned = true
+		if l := st.lasting; l != nil {
+			l.returned = true
+		} else if st.ownsBodyLocked() {
+			st.body.unwanted = true
+			st.dropBodyLocked()
+		}
 		s.mu.Unlock()
 	}
 	st.account(false)
