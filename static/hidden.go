@@ -9,22 +9,10 @@ import (
 
 // This file decides which names are not served.
 
-// hidden reports whether name is not served: a dotfile, or a name in Options.Hidden, also
-// without the suffix of a coding, since FILE.gz has what FILE has. What is Guarded itself
-// is not hidden, but other names of it are.
+// hidden reports whether name is not served: a dotfile, or a name in Options.Hidden. What is
+// Guarded itself is not hidden, but other names of it are.
 func (c *config) hidden(name string) bool {
-	if c.dotfile(name) || c.hiding.Has(name) || c.Guarded != nil && c.guardedForm(name) {
-		return true
-	}
-	if c.hiding.Empty() {
-		return false
-	}
-	for _, coded := range prefer {
-		if plain, ok := strings.CutSuffix(name, coded.Suffix()); ok && c.hiding.Has(plain) {
-			return true
-		}
-	}
-	return false
+	return c.dotfile(name) || c.hiding.Has(name) || c.Guarded != nil && c.guardedForm(name)
 }
 
 // guarded reports whether Options.Guarded has name.

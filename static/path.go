@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/internal/rfc/percent"
 )
 
@@ -34,17 +35,7 @@ func endsInFolder(p string) bool {
 
 // dotfile reports whether name is hidden because it or a folder in it is a
 // dotfile.
-func (c *config) dotfile(name string) bool {
-	if c.Dotfiles {
-		return false
-	}
-	// RFC 8615 section 3: its contents are meant to be found.
-	if name == ".well-known" {
-		return false
-	}
-	name = strings.TrimPrefix(name, ".well-known/")
-	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
-}
+func (c *config) dotfile(name string) bool { return !c.Dotfiles && filename.Dotfile(name) }
 
 // appendSegment appends one segment of a URL's path in a form that is safe in a
 // Location field: bytes that are not allowed in a segment (RFC 3986 section

@@ -152,7 +152,7 @@ var policy = []rule{
 	{pkg: "internal/redisstream", may: "internal/redisconn internal/backlog stats", other: "github.com/redis/go-redis/v9"},
 	{pkg: "ratelimit/redisstore", may: "ratelimit internal/redisconn", other: "github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2"},
 	// The syntax of names in static's options, which the command checks one at a time.
-	{pkg: "internal/filename", may: "direct/wire", other: "github.com/bmatcuk/doublestar/v4"},
+	{pkg: "internal/filename", may: "direct/wire internal/rfc/coding", other: "github.com/bmatcuk/doublestar/v4"},
 	{pkg: "static", may: "direct direct/wire internal/filename internal/sys internal/rfc/field internal/rfc/percent internal/rfc/coding internal/rfc/encode internal/rfc/cond internal/rfc/ranges internal/rfc/media internal/listing internal/view",
 		other: "github.com/maypok86/otter/v2 github.com/cespare/xxhash/v2 golang.org/x/sync"},
 	// How requests are forwarded to upstream servers: the client's side of HTTP/1, and the handler.

@@ -51,6 +51,29 @@ func TestSetCase(t *testing.T) {
 	}
 }
 
+// Compressed forms are as what is compressed, in any case.
+func TestSetCompressed(t *testing.T) {
+	t.Parallel()
+	s, err := NewSet([]string{"*.bak", "/a/b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"x.bak.gz": true, "d/X.BAK.ZST": true, "a/b.br": true, "a/b/c.gz": true, "x.bak.gz.gz": false, "b.gz": false} {
+		if s.Has(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
+func TestDotfile(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"": false, "a": false, "a.b": false, ".a": true, "a/.b/c": true, ".well-known": false, ".well-known/a": false, ".well-known/.a": true, "a/.well-known": true} {
+		if Dotfile(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
 func TestCandidate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

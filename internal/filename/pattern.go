@@ -3,9 +3,12 @@ package filename
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/chert-http/chert/internal/rfc/coding"
 )
 
 // A Pattern matches names: * and ? within a segment, ** for any segments, [a-z],
@@ -35,8 +38,8 @@ func (p Pattern) Match(name string) bool {
 	return ok
 }
 
-// A Set is a set of patterns that match names in any case of letters, and all that is below
-// a folder that they match. Immutable; the zero Set is empty.
+// A Set is a set of patterns that match names in any case of letters, compressed forms of
+// those, and all that is below a folder that they match. Immutable; the zero Set is empty.
 type Set struct {
 	segments []string // that match one segment of a path
 	paths    []string // that match a path, and everything below it
@@ -79,7 +82,27 @@ func (s *Set) Has(name string) bool {
 		return false
 	}
 	small := strings.ToLower(name)
-	return s.match(name) || small != name && s.match(small)
+	return s.has(name) || small != name && s.has(small)
+}
+
+// has is Has for letters as they are. FILE.gz has what FILE has.
+func (s *Set) has(name string) bool {
+	return s.match(name) || slices.ContainsFunc(codings, func(c coding.Coding) bool {
+		plain, ok := strings.CutSuffix(name, c.Suffix())
+		return ok && s.match(plain)
+	})
+}
+
+var codings = []coding.Coding{coding.Brotli, coding.Zstd, coding.Gzip}
+
+// Dotfile reports whether a name, or a folder that it is in, begins with a dot.
+func Dotfile(name string) bool {
+	// RFC 8615 section 3: its contents are meant to be found.
+	if name == ".well-known" {
+		return false
+	}
+	name = strings.TrimPrefix(name, ".well-known/")
+	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
 }
 
 // match takes time linear in name for the patterns of segments, which is why they are not
