@@ -215,10 +215,17 @@ func (s *sites) route(r *router.Router, route *config.Route, all siteRoutes, err
 
 // proxied returns what forwards requests.
 func (s *sites) proxied(p *config.Proxy, policy config.Policy) (direct.Handler, error) {
+	var h direct.Handler
+	var err error
 	if s.trace != nil {
-		return s.trace.forward(p)
+		h, err = s.trace.forward(p)
+	} else {
+		h, err = s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
 	}
-	return s.forward.handler(p, s.logs.showsUpstreams(policy.Log))
+	if err != nil {
+		return nil, err
+	}
+	return s.trace.hide(p, h)
 }
 
 // siteRoutes are the routes of a site, and the same as a router that finds their paths.

@@ -121,8 +121,14 @@ func TestNothingOutside(t *testing.T) {
 // raw sends target unchanged.
 func raw(t *testing.T, base, target string) (int, string) {
 	t.Helper()
+	return rawTo(t, base, "x", target)
+}
+
+// rawTo is raw for a host.
+func rawTo(t *testing.T, base, host, target string) (int, string) {
+	t.Helper()
 	c := dial(t, base)
-	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target)
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", target, host)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatalf("GET %s: %v", target, err)

@@ -10,15 +10,17 @@ import (
 
 // Proxy is where a site or a route forwards requests to, and how.
 type Proxy struct {
-	Upstream  *Upstream
-	Split     []Split // before Upstream, in this order
-	Host      string  // "": the client's; "upstream": that of the address; or a name
-	Strip     string  // the beginning of the path that is cut off; "" for nothing
-	Forwarded bool    // sends Forwarded (RFC 7239) too
-	EarlyData bool    // forwards requests of early data, marked as such
-	Compress  bool
-	Headers   map[string]string // of the request for the upstream, by canonical name; "" removes one
-	Rewrite   []middleware.RewriteRule
+	Upstream   *Upstream
+	Split      []Split // before Upstream, in this order
+	Host       string  // "": the client's; "upstream": that of the address; or a name
+	Strip      string  // the beginning of the path that is cut off; "" for nothing
+	Forwarded  bool    // sends Forwarded (RFC 7239) too
+	EarlyData  bool    // forwards requests of early data, marked as such
+	Compress   bool
+	Hidden     []string          // patterns of paths that are not forwarded, of package filename
+	NoDotfiles bool              // nor names that begin with a dot, but for /.well-known/
+	Headers    map[string]string // of the request for the upstream, by canonical name; "" removes one
+	Rewrite    []middleware.RewriteRule
 }
 
 // Split is an upstream for some of the requests. It has either When or Percent.
@@ -40,8 +42,11 @@ func (p *Proxy) Upstreams() []*Upstream {
 // proxyKeys are the keys of a site or route that forwards, besides proxy.
 var proxyKeys = []string{"proxy_host", "strip", "split", "forwarded", "early_data", "request_headers"}
 
-// forward reads proxy and what belongs to it; nil if t has none.
-func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule) *Proxy {
+// sharedKeys are those of files that are for what is forwarded as well.
+var sharedKeys = []string{"rewrite", "compression", "hidden", "dotfiles"}
+
+// forward reads proxy and what belongs to it; nil if t has none. o are the options of t for files.
+func (l *loader) forward(t *table, cfg *Config, o options, rewrite []middleware.RewriteRule) *Proxy {
 	p := &Proxy{Rewrite: rewrite}
 	name, at, ok := t.str("proxy")
 	if host, hostAt, given := t.str("proxy_host"); given {
@@ -57,8 +62,11 @@ func (l *loader) forward(t *table, cfg *Config, rewrite []middleware.RewriteRule
 	if t.m["proxy"] == nil {
 		return nil
 	}
-	// A file's key, which is on there by default.
-	p.Compress = t.m["compression"] == true
+	// Keys of files, which mean nothing here unless t has them itself.
+	p.Compress, p.NoDotfiles = t.m["compression"] == true, t.m["dotfiles"] == false
+	if t.m["hidden"] != nil {
+		p.Hidden = o.Hidden
+	}
 	if ok {
 		p.Upstream = l.upstreamOf("proxy", name, at, cfg)
 	}

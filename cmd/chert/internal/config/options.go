@@ -190,7 +190,7 @@ func (l *loader) site(t *table, cfg *Config, tls TLS, base options, limits Limit
 	o := l.options(t, base)
 	l.siteErrors(t, &o, &s.Policy)
 	s.Rewrite = l.rewrite(t)
-	if s.Proxy = l.forward(t, cfg, s.Rewrite); s.Proxy == nil {
+	if s.Proxy = l.forward(t, cfg, o, s.Rewrite); s.Proxy == nil {
 		l.misplaced(t)
 	} else if t.m["root"] != nil {
 		l.errorf(t.spot.key, "%s has root and proxy; want one of them, and routes for the other", t.name)

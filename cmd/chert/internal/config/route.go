@@ -163,7 +163,7 @@ func (l *loader) route(t *table, cfg *Config, site Site, base options, each shar
 	l.redirectStatus(t, &r.Status)
 	body := l.respondBody(t, int(status))
 	strip := l.strip(t, r.Path, wildcards)
-	forward := l.forward(t, cfg, r.Rewrite)
+	forward := l.forward(t, cfg, o, r.Rewrite)
 
 	switch l.action(t, fileKeys) {
 	case "root":
@@ -289,12 +289,12 @@ func (l *loader) action(t *table, fileKeys []string) string {
 		for _, key := range group.keys {
 			switch {
 			case t.m[key] == nil || group.action == has[0]:
-			case has[0] == "proxy" && (key == "rewrite" || key == "compression"):
+			case has[0] == "proxy" && slices.Contains(sharedKeys, key):
 			case key == "status" && has[0] == "respond":
 				l.errorf(t.spot.child(key).key, "status is for redirect; respond has the status itself")
 			default:
 				action := group.action
-				if key == "rewrite" || key == "compression" {
+				if slices.Contains(sharedKeys, key) {
 					action = "root or proxy"
 				}
 				l.errorf(t.spot.child(key).key, "%s is for a route with %s, and this one has %s", key, action, has[0])

@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,8 @@ request_headers = { X-A = "1", Cookie = "" }
 forwarded = true
 early_data = true
 compression = true
+hidden = ["*.bak", ".git"]
+dotfiles = false
 split = [{ upstream = "plain", percent = 5 }, { upstream = "127.0.0.1:1", header = { X = "1" } }]
 [[site.rewrite]]
 from = "^/a"
@@ -71,6 +74,7 @@ strip = true
 path = "/y/"
 proxy = "http://api.example.com"
 strip = true
+hidden = "*.sql"
 [[site.route]]
 path = "/z"
 proxy = "127.0.0.1:1"
@@ -110,8 +114,12 @@ proxy = "127.0.0.1:1"
 		p.Split[1].Upstream != cfg.Upstreams[2] || !reflect.DeepEqual(p.Split[1].When, &middleware.Condition{Header: map[string]string{"X": "1"}, Cookie: p.Split[1].When.Cookie, Query: p.Split[1].When.Query}) {
 		t.Errorf("%+v", p)
 	}
+	if !slices.Equal(p.Hidden, []string{"*.bak", ".git"}) || !p.NoDotfiles {
+		t.Errorf("hidden: %+v", p)
+	}
 	for i, strip := range []string{"/x", "/y", ""} {
-		if r := site.Routes[i]; r.Proxy.Strip != strip || len(r.Proxy.Rewrite) != 0 {
+		hidden := [][]string{nil, {"*.sql"}, nil}[i]
+		if r := site.Routes[i]; r.Proxy.Strip != strip || len(r.Proxy.Rewrite) != 0 || !slices.Equal(r.Proxy.Hidden, hidden) || r.Proxy.NoDotfiles {
 			t.Errorf("route %d: %+v", i, r.Proxy)
 		}
 	}
