@@ -116,7 +116,7 @@ type site struct {
 	keys   []string // lines
 	tables []string // each with its lines
 	routes []*route
-	// hidden are patterns of names, which routes have too, paths those below the site's own root.
+	// hidden are patterns of names, which routes with root have too, paths those below the site's own root.
 	hidden, paths []string
 }
 
@@ -124,7 +124,8 @@ type site struct {
 type route struct {
 	keys   []string
 	tables []string
-	sole   bool // nginx looks for no regular expression that matches as well
+	sole   bool     // nginx looks for no regular expression that matches as well
+	hidden []string // if it forwards, patterns
 }
 
 func (s *site) key(key, value string)  { s.keys = withKey(s.keys, key, value) }
@@ -223,9 +224,7 @@ func withTable(all []string, name string, lines []string) []string {
 
 func (s *site) write(b *strings.Builder) {
 	fmt.Fprintf(b, "\n[[%s]]\nhosts = %s\n", s.name, list(s.hosts))
-	if all := unique(slices.Concat(s.hidden, s.paths)); len(all) > 0 {
-		s.key("hidden", list(all))
-	}
+	hide(s.key, slices.Concat(s.hidden, s.paths))
 	for _, line := range s.keys {
 		b.WriteString(line + "\n")
 	}
@@ -233,7 +232,12 @@ func (s *site) write(b *strings.Builder) {
 		b.WriteString(table + "\n")
 	}
 	for _, r := range s.routes {
-		if len(s.paths) > 0 && hasKey(r.keys, "root") && !r.everything() {
+		switch {
+		case hasKey(r.keys, "proxy") && r.everything():
+			hide(r.key, slices.Concat(r.hidden, s.paths))
+		case hasKey(r.keys, "proxy"):
+			hide(r.key, r.hidden)
+		case len(s.paths) > 0 && hasKey(r.keys, "root") && !r.everything():
 			r.key("hidden", list(unique(s.hidden)))
 		}
 		b.WriteString("[[site.route]]\n")
@@ -243,6 +247,16 @@ func (s *site) write(b *strings.Builder) {
 		for _, table := range r.tables {
 			b.WriteString(table + "\n")
 		}
+	}
+}
+
+// hide adds the keys that hide what patterns are for.
+func hide(key func(key, value string), patterns []string) {
+	if slices.Contains(patterns, dotfiles) {
+		key("dotfiles", "false")
+	}
+	if all := slices.DeleteFunc(unique(patterns), func(p string) bool { return p == dotfiles }); len(all) > 0 {
+		key("hidden", list(all))
 	}
 }
 

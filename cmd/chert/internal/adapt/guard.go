@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/chert-http/chert/internal/filename"
 )
 
 // guards are directives about who may have something. Without them it would be open to all.
@@ -29,10 +31,10 @@ func refusal(block []directive) (status string) {
 		switch d := &block[i]; {
 		case d.name() == "internal":
 			return internal
-		case strings.HasSuffix(d.name(), "_pass"):
-			status = unpassed
-		case status == "" && withholds(d):
+		case withholds(d):
 			status = forbidden
+		case status == "" && strings.HasSuffix(d.name(), "_pass"):
+			status = unpassed
 		}
 	}
 	return status
@@ -183,26 +185,20 @@ func (t *inServer) replaces(r *route, access, files bool) {
 	}
 }
 
-// kept makes what has been denied to all hold for what has been translated before.
+// kept makes what has been kept from some, or denied to all, hold for what has been translated before.
 func (t *inServer) kept() {
-	forwards := func(keys []string) bool { return hasKey(keys, "proxy") }
-	if d := t.dotted; d != nil && (forwards(t.site.keys) ||
-		slices.ContainsFunc(t.site.routes, func(r *route) bool { return forwards(r.keys) && !r.sole })) {
-		t.note(d.line, "location %s is for files here: what is forwarded may have such names, which the upstream "+
-			"has to refuse", d.words[len(d.words)-1])
+	if hasKey(t.site.keys, "proxy") {
+		t.site.hidden = t.matched // there are no files
 	}
-	if d := t.matched; d != nil {
-		const text = "location %s is for what is forwarded as well, which only paths select: deny is \"all\""
-		if forwards(t.site.keys) {
-			t.note(d.line, text, d.words[len(d.words)-1])
-			t.site.key("deny", nobody)
-			t.guarded = true
+	for _, r := range t.site.routes {
+		if !r.sole {
+			r.hidden = append(r.hidden, t.matched...)
 		}
-		for _, r := range t.site.routes {
-			if forwards(r.keys) && !r.sole && !hasKey(t.site.keys, "proxy") {
-				t.note(d.line, text, d.words[len(d.words)-1])
-				r.key("deny", nobody)
-			}
+		// What is forwarded, or the file, may not have the beginning of the path.
+		begin, _, _ := strings.Cut(strings.TrimPrefix(r.keys[0], `path = "/`), "/{path...}")
+		if all, err := filename.NewSet(r.hidden); err == nil && all.Has(begin) ||
+			slices.Contains(r.hidden, dotfiles) && filename.Dotfile(begin) {
+			r.key("deny", nobody)
 		}
 	}
 	if !t.guarded {

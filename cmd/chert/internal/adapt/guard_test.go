@@ -9,14 +9,17 @@ import (
 func TestNginxGuards(t *testing.T) {
 	t.Parallel()
 	const (
-		site    = "root = \"/w\"\n"
-		nobody  = "deny = [\"all\"]\n"
-		auth    = "auth_basic x; auth_basic_user_file u;"
-		asked   = "basic_auth.realm = \"x\"\nbasic_auth.htpasswd = \"u\"\n"
-		admin   = "[[site.route]]\npath = \"/admin/{path...}\"\nroot = \"/w/admin\"\n"
-		refused = "[[site.route]]\npath = \"/p/{path...}\"\nrespond = 403\ndeny = [\"all\"]\n"
-		app     = "location / { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } "
-		proxied = "proxy = \"127.0.0.1:9\"\n"
+		site      = "root = \"/w\"\n"
+		nobody    = "deny = [\"all\"]\n"
+		auth      = "auth_basic x; auth_basic_user_file u;"
+		asked     = "basic_auth.realm = \"x\"\nbasic_auth.htpasswd = \"u\"\n"
+		admin     = "[[site.route]]\npath = \"/admin/{path...}\"\nroot = \"/w/admin\"\n"
+		refused   = "[[site.route]]\npath = \"/p/{path...}\"\nrespond = 403\ndeny = [\"all\"]\n"
+		pass      = "proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; "
+		app       = "location / { " + pass + "} "
+		proxied   = "proxy = \"127.0.0.1:9\"\n"
+		forwarded = "[[site.route]]\npath = \"/p/{path...}\"\n" + proxied
+		sql       = `location ~ \.sql$ { return 404; } `
 	)
 	p := func(keys string) string { return site + "[[site.route]]\npath = \"/p/{path...}\"\n" + keys }
 	for _, tt := range []struct{ in, out, note string }{
@@ -45,12 +48,29 @@ func TestNginxGuards(t *testing.T) {
 		{"location ~ /data|conf/ { deny all; }", site + nobody, "nobody may"},
 		{`location ~ /\.(?!well-known) { deny all; }`, site, ""},
 		{`location ~ /\.?git { deny all; }`, site + nobody, "nobody may"},
-		{app + `location ~ \.sql$ { return 403; }`, proxied + nobody + "hidden = [\"*.sql\"]\n", `location \.sql$ is for what is forwarded as well`},
-		{app + `location ~ /\. { deny all; access_log off; }`, proxied, `location /\. is for files here`},
-		{app + `location ~ /\. { allow 10.0.0.1; deny all; }`, proxied + nobody, `location /\. is for what is forwarded as well`},
-		{`location /p/ { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } location ~ \.sql$ { return 403; }`, site + "hidden = [\"*.sql\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied + nobody,
-			"is for what is forwarded as well"},
-		{`location ^~ /p/ { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; } location ~ \.sql$ { return 404; }`, site + "hidden = [\"*.sql\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied, ""},
+		{app + `location ~ \.sql$ { return 403; }`, proxied + "hidden = [\"*.sql\"]\n", `return of files is left out: they are hidden, and 404`},
+		{app + `location ~ \.(sql|bak)$ { return 404; }`, proxied + "hidden = [\"*.sql\", \"*.bak\"]\n", ""},
+		{app + `location ~ /\. { deny all; access_log off; }`, proxied + "hidden = [\".*\"]\n", ""},
+		{app + `location ~ /\.(?!well-known\/).* { deny all; }`, proxied + "dotfiles = false\n", ""},
+		{app + `location ~ /\.(?!well-known/acme) { deny all; }`, proxied + "hidden = [\".*\"]\n", ""},
+		{app + `location ~ /\.ht { deny all; }`, proxied + "hidden = [\".ht*\"]\n", ""},
+		{app + `location ~ ^/\.(git|svn)/ { return 404; }`, proxied + "hidden = [\".git\", \".svn\"]\n", ""},
+		{app + `location ~ /\.ht\.[a-z]+$ { return 404; }`, proxied + "hidden = [\".*\"]\n", ""},
+		{app + `location ~ /\. { allow 10.0.0.1; deny all; }`, proxied + "hidden = [\".*\"]\n", `location /\. is left out: such names are hidden, and 404`},
+		{app + `location ~ ^/[0-9]/ { allow 10.0.0.1; deny all; }`, proxied + nobody, "nobody may"},
+		{"location /p/ { " + pass + "} " + sql, site + "hidden = [\"*.sql\"]\n" + forwarded + "hidden = [\"*.sql\"]\n", ""},
+		{"location ^~ /p/ { " + pass + "} " + sql, site + "hidden = [\"*.sql\"]\n" + forwarded, ""},
+		{"location ~ ^/p/ { " + pass + "} " + sql, site + "hidden = [\"*.sql\"]\n" + forwarded, ""},
+		{sql + "location ~ ^/p/ { " + pass + "} ", site + "hidden = [\"*.sql\"]\n" + forwarded + "hidden = [\"*.sql\"]\n", ""},
+		{"location ^~ /p/ { " + pass + sql + "}", site + "hidden = [\"*.sql\"]\n" + forwarded + "hidden = [\"*.sql\"]\n", "is left out"},
+		{`location /p/ { ` + pass + `location ~ /\. { deny all; } }`, site + forwarded + "hidden = [\".*\"]\n", "is left out"},
+		{"location /p/ { " + pass + "} location /a/ { " + sql + "}", site + "hidden = [\"*.sql\"]\n" + forwarded + "[[site.route]]\npath = \"/a/{path...}\"\nroot = \"/w/a\"\n", "is left out"},
+		{"location /.git/ { alias /q; } location /p/ { " + pass + `} location ~ /\. { deny all; }`, site + "[[site.route]]\npath = \"/.git/{path...}\"\nroot = \"/q\"\n" + nobody + forwarded + "hidden = [\".*\"]\n", ""},
+		{app + "location /p { deny all; }", "hidden = [\"/p*?\"]\n[[site.route]]\npath = \"/{path...}\"\n" + proxied + "hidden = [\"/p*?\"]\n" + refused, "location /p is for all that begins with it"},
+		{app + `location ~ \.(css|js)$ { ` + pass + "expires 1d; }", proxied, "is left out"},
+		{app + `location ~ \.sql$ { ` + pass + "deny all; }", proxied + "hidden = [\"*.sql\"]\n", "is left out"},
+		{app + `location ~ ^/x[0-9]/ { ` + pass + auth + " }", proxied + nobody, "nobody may"},
+		{"location /p/ { " + pass + `} location ~ \.php$ { ` + pass + "}", site + "hidden = [\"*.php\"]\n" + forwarded, "is left out"},
 		{app + `location ~ \.php$ { fastcgi_pass b; }`, proxied + "hidden = [\"*.php\"]\n", "fastcgi_pass is left out"},
 		{app + `location ~ ^/x[0-9]/ { proxy_pass http://127.0.0.1:8; }`, proxied, "location ^/x[0-9]/ is left out"},
 

@@ -16,8 +16,12 @@ func (t *inServer) location(d *directive) {
 		return
 	}
 	if all := prefixes(how, path, d.block); all != nil && !t.within(d, all) {
+		before := len(t.site.routes)
 		for _, p := range all {
 			t.location(&directive{words: []string{d.name(), p.how, p.path}, block: d.block, line: d.line})
+		}
+		for _, r := range t.site.routes[before:] { // nginx takes the first expression that matches
+			r.hidden = append(r.hidden, t.matched...)
 		}
 		return
 	}
@@ -57,7 +61,7 @@ func (t *inServer) leave(d *directive, how, path string, l *level) {
 		patterns := endings(path)
 		switch {
 		case patterns != nil:
-			t.hide(d, patterns, status)
+			t.hide(patterns, status != unpassed || passes(d.block) == nil)
 		case status == unpassed && hasKey(t.site.keys, "proxy"): // there are no files to keep
 		default:
 			t.denied(d, l)
@@ -97,11 +101,16 @@ func exactly(path string) string {
 // below is the pattern of a route for a path and what is below it.
 func below(path string) string { return strings.TrimSuffix(path, "/") + "/{path...}" }
 
-// hide hides files of a location that keeps them from some. What is forwarded is not hidden: see kept.
-func (t *inServer) hide(d *directive, patterns []string, status string) {
-	t.site.hidden = append(t.site.hidden, patterns...)
-	if status != unpassed && t.matched == nil {
-		t.matched = d
+// hide hides what a location keeps from some, or does not pass on: files, but for those that are hidden without it, and
+// what others forward, unless it is only forwarded elsewhere.
+func (t *inServer) hide(patterns []string, forwarded bool) {
+	for _, p := range patterns {
+		if p[0] != '.' {
+			t.site.hidden = append(t.site.hidden, p)
+		}
+	}
+	if forwarded {
+		t.matched = append(t.matched, patterns...)
 	}
 }
 
@@ -155,7 +164,7 @@ func (t *inServer) route(d *directive, how, path string) {
 		}
 	}
 	r.key("path", quote(pattern))
-	root, done := "", false
+	root, done, outer := "", false, len(t.matched)
 	pass := passes(d.block)
 	for i := range d.block {
 		switch in := &d.block[i]; in.name() {
@@ -174,6 +183,7 @@ func (t *inServer) route(d *directive, how, path string) {
 			t.common(in, l)
 		}
 	}
+	r.hidden, t.matched = slices.Clone(t.matched[outer:]), t.matched[:outer] // of the locations in it
 	if done && how != "=" && refusal(d.block) != "" && has(t.around, "rewrite") {
 		t.site.keep(path, "**") // from what leads there
 	}

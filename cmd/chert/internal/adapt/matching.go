@@ -26,8 +26,9 @@ var (
 	ends = regexp.MustCompile(`^(?:` + single + `|\^?\((?:\?:)?\.[*+])` +
 		`\\\.(?:([a-zA-Z0-9]+)|\((?:\?:)?([a-zA-Z0-9|]+)\))\)?` +
 		`(|\$|/|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\)|\(/\.[*+]\)\??\$)$`)
-	// dots is one for names that begin with a dot.
-	dots = regexp.MustCompile(`^\^?/\\\.(?:(?:[^*+?{|()\[\]\\]|\\.|\[[^\]]*\]|` + group + `)` + single + `)?$`)
+	// dots is one for names that begin with a dot, known for all of them but .well-known.
+	dots  = regexp.MustCompile(`^\^?/\\\.(?:(?:[^*+?{|()\[\]\\]|\\.|\[[^\]]*\]|` + group + `)` + single + `)?$`)
+	known = regexp.MustCompile(`^\^?/\\\.\(\?!\(?well-known\)?(?:\\?/)?\)`)
 )
 
 // A beginning is what a location with a regular expression is, if it is for no more than a path's beginning.
@@ -80,8 +81,20 @@ func (t *inServer) within(d *directive, all []beginning) bool {
 	})
 }
 
+// dotfiles stands for names that begin with a dot, but for /.well-known/, among patterns.
+const dotfiles = "."
+
 // endings returns patterns for all the names that a regular expression is for, or for more; nil if there are none.
 func endings(expression string) (patterns []string) {
+	begin := "*."
+	if dots.MatchString(expression) {
+		if begin = "."; known.MatchString(expression) {
+			return []string{dotfiles}
+		}
+		if !ends.MatchString(expression) || strings.Count(expression, `\.`) > 1 {
+			return []string{".*"}
+		}
+	}
 	if m := folders.FindStringSubmatch(expression); m != nil {
 		patterns = strings.Split(m[1]+m[2], "|")
 		if slices.Contains(patterns, "") {
@@ -97,7 +110,7 @@ func endings(expression string) (patterns []string) {
 		if one == "" {
 			return nil
 		}
-		if one = "*." + one; m[3] == "" {
+		if one = begin + one; m[3] == "" {
 			one += "*"
 		}
 		patterns = append(patterns, one)
@@ -124,10 +137,10 @@ func (t *inServer) matching(d *directive, how, expression string) {
 		return
 	}
 	if status != "" && dots.MatchString(expression) {
-		// Such files are hidden. Those that nobody may have are meant, and not parts of an application that some may.
-		if t.hide(d, nil, status); t.matched == d && forNobody(d.block) {
-			t.matched, t.dotted = nil, d
+		if !forNobody(d.block) {
+			t.note(d.line, "location %s is left out: such names are hidden, and 404", expression)
 		}
+		t.hide(endings(expression), true)
 		return
 	}
 	if m := rest.FindStringSubmatch(expression); m != nil && len(d.block) == 1 && d.block[0].name() == "return" {
@@ -163,8 +176,8 @@ func forNobody(block []directive) bool {
 // files is a location for the names of files.
 func (t *inServer) files(d *directive, patterns []string) {
 	l := &level{fields: make(map[string][]string)}
-	if status := refusal(d.block); status != "" {
-		t.hide(d, patterns, status)
+	if refusal(d.block) != "" {
+		t.hide(patterns, true)
 	}
 	for i := range d.block {
 		in := &d.block[i]

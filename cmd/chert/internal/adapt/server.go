@@ -17,8 +17,7 @@ type inServer struct {
 	guarded bool        // deny is "all" in place of a directive that is left out
 	around  []directive // what locations inherit
 	own     *level      // the server's, for locations
-	matched *directive  // a location for names of files that keeps them from some
-	dotted  *directive  // one for those that begin with a dot, which keeps them from all
+	matched []string    // patterns of what locations with regular expressions keep from some
 }
 
 // A level is what a server or a location says by itself.
