@@ -12,8 +12,8 @@ type caddy struct {
 
 	// Of the site at hand.
 	matchers map[string]*directive
-	used     []string // names of matchers that are translated
-	beyond   []beyond
+	used     []string    // names of matchers that are translated
+	beyond   []string    // matchers of what is refused that no route is for, or more than one
 	hide     []directive // of file_server
 	partly   []directive // file_server for some paths
 	served   bool        // file_server for all
@@ -103,7 +103,7 @@ func (c *caddy) site(d *directive) {
 	}
 	c.files(s)
 	for _, b := range c.beyond {
-		c.beside(s, b)
+		s.beside(b)
 	}
 	if s.name == "redirect" {
 		s.redirects()
@@ -257,7 +257,12 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 	pattern := "/{path...}"
 	if path != "" {
 		below, ok := false, true
-		if pattern, below, ok = pathOf(path); !ok {
+		pattern, below, ok = pathOf(path)
+		if !ok && status[0] >= '4' && ending(path) != "" {
+			c.beyond = append(c.beyond, path)
+			return
+		}
+		if !ok {
 			c.unknown(d)
 			if status[0] >= '4' {
 				c.denied(s, d)
@@ -265,7 +270,7 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 			return
 		}
 		if below && status[0] >= '4' {
-			c.beyond = append(c.beyond, beyond{d, path})
+			c.beyond = append(c.beyond, path)
 		}
 	}
 	r := new(route)

@@ -128,13 +128,20 @@ func (c *caddy) refusePaths(s *site, d *directive, matchers []string) bool {
 		if pattern, _, ok := pathOf(m); ok {
 			s.refuse(pattern, forbidden)
 		}
-		c.beyond = append(c.beyond, beyond{d, m})
+		c.beyond = append(c.beyond, m)
 	}
 	return true
 }
 
-// ending returns the pattern of names that a matcher such as *.sql is for, "" if it is for others.
+// ending returns the pattern of names that a matcher such as *.sql or */.git* is for, "" if it is for others.
 func ending(matcher string) string {
+	if matcher == "/.*" || strings.HasPrefix(matcher, "*/.") {
+		name := strings.TrimSuffix(matcher[strings.IndexByte(matcher, '/')+1:], "/*")
+		if strings.ContainsAny(strings.TrimSuffix(name, "*"), `/*?[]{}\`) {
+			return ""
+		}
+		return name
+	}
 	end, ok := strings.CutPrefix(strings.TrimPrefix(matcher, "/"), "*.")
 	if !ok || end == "" || strings.ContainsAny(end, `/*?[]{}\`) {
 		return ""
@@ -142,23 +149,15 @@ func ending(matcher string) string {
 	return "*." + end
 }
 
-// A beyond is a directive that refuses what its matcher is for, which no route, or more than one, is for.
-type beyond struct {
-	d       *directive
-	matcher string
-}
-
 // beside hides what a matcher that refuses is for and the route for /a/ and below is not, such as /ab of /a*.
-func (c *caddy) beside(s *site, b beyond) {
-	prefix, below := strings.CutSuffix(b.matcher, "*")
-	pattern := ending(b.matcher)
-	switch {
-	case pattern == "" && (!below || strings.HasSuffix(prefix, "/")):
-	case hasKey(s.keys, "proxy"):
-		c.denied(s, b.d)
-	case pattern != "":
+func (s *site) beside(matcher string) {
+	prefix, below := strings.CutSuffix(matcher, "*")
+	if pattern := ending(matcher); pattern != "" {
 		s.hidden = append(s.hidden, pattern)
-	default:
+		for _, r := range s.routes {
+			r.hidden = append(r.hidden, pattern)
+		}
+	} else if below && !strings.HasSuffix(prefix, "/") {
 		s.keep(prefix, "", "*?")
 	}
 }
@@ -177,12 +176,11 @@ func (c *caddy) refusePathed() {
 			}) {
 				continue
 			}
-			d := &directive{words: []string{p.address}, line: s.line}
 			if pattern, _, ok := pathOf("/" + matcher); ok {
 				s.refuse(pattern, p.status)
-				c.beside(s, beyond{d, "/" + matcher})
+				s.beside("/" + matcher)
 			} else {
-				c.denied(s, d)
+				c.denied(s, &directive{words: []string{p.address}, line: s.line})
 			}
 		}
 	}

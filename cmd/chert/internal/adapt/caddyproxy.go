@@ -8,7 +8,7 @@ import (
 // pathOf translates a matcher of a path: "/x" is exact, "/x/*" all below it. prefix is what handle_path cuts off.
 func pathOf(matcher string) (pattern string, below, ok bool) {
 	rest, below := strings.CutSuffix(matcher, "*")
-	if !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "*?{}\" \\%#") {
+	if !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "*?{}\" \\%#") || strings.HasSuffix(rest, "/.") {
 		return "", false, false
 	}
 	if !below {
@@ -82,7 +82,7 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 		}
 		s.refuse(pattern, unpassed)
 		if below && ok && len(args) == 1 {
-			c.beyond = append(c.beyond, beyond{d, args[0]})
+			c.beyond = append(c.beyond, args[0])
 		}
 		return
 	}
