@@ -590,8 +590,10 @@ var onLoop = regexp.MustCompile(`http_response_status_class="2xx",network_protoc
 // A request for a route with proxy is forwarded ahead of its body, as without routes.
 func TestRouteTakesAhead(t *testing.T) {
 	t.Parallel()
-	if h := ahead(true); !wire.TakesAhead(asDecoded{Handler: h}) || wire.TakesAhead(asDecoded{Handler: ahead(false)}) {
-		t.Error("not as its handler")
+	for _, h := range []ahead{true, false} {
+		if want := bool(h); wire.TakesAhead(asDecoded{Handler: h}) != want || wire.TakesAhead(&hiding{Handler: h}) != want {
+			t.Errorf("not as its handler: %v", h)
+		}
 	}
 }
 

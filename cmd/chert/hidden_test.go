@@ -52,7 +52,7 @@ hidden = ["*.bak"]
 			404 //.env /./.env /x/../.env /%2eenv /%2Eenv /.%65nv /x%2f.env /x%2F..%2f.env /x%5c.env /x\.env /%2f%2e%65nv /x/%2e%2e/private/x
 			404 //private/x /./private/x /x/../private/x /private/../y /private/..%2fy /private/%2e%2e/y /private;v=1/x /private%3bv/x
 			404 /x/..;/private/y /x/..;v=1/private/y /x.bak;v=1 /x.bak;v=1/y /x.bak%3b.png /x.bak;a%2f.. /.;/.env /x;/.env /a;x/b;y /a//../b/../../a/b
-			404 /a/b//../c /a/z//../../b /a/./b /a//b /x/../a/b /x.bak?y /.well-known/x
+			404 /a/b//../c /a/z//../../b /a/z//../b /a/./b /a//b /x/../a/b /x.bak?y /.well-known/x
 			200 / /x /bak /x.baker /xprivate /x/private /a/bc /x/a/b /x/../y /x/./y //y /x;v=1 /x%2fy /x%20y /a;b/c.. /x/%2e%2e/y /x%252ebak /d /d/x?.env`,
 		"routes.example": `404 /x.php /X.PHP/y /x%2ephp /dots/.env /dots/x/.git/y /dots/%2eenv /dots/x%2f.env /dots/.well-known/x /cut/.well-known/.env /cut/.env
 			404 /cut/cut /cut/cut/x /cut/old/x /cut/old/x/y /cut/new/x /cut/old/a%2f..%2fx /cut/new%2fx /cut/new;v/x /cut/o%6cd/x
