@@ -28,8 +28,8 @@ func (c *Counts) Read(s *Shard) {
 // concurrent use of s.
 func (c *Counts) ReadBeside(s *Shard) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	c.add(&s.others)
-	s.mu.Unlock()
 	for i := range s.beside {
 		c.of[i] += s.beside[i].Load()
 	}
@@ -175,8 +175,8 @@ func (c *Counts) fillRoutes(s *stats.Snapshot) {
 	})
 }
 
-// take subtracts b. The parts of a Snapshot are collected one after another, so that
-// a part may have what the whole does not have yet.
+// take subtracts b. Shards are read so that the whole has what its parts have; if one was
+// not, less than nothing would be a very large number.
 func take(a, b []uint64) {
 	for i, n := range b {
 		a[i] -= min(n, a[i])

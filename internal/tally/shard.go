@@ -106,12 +106,16 @@ func (s *Shard) answer(driving bool, id ID, pattern string, t *Times, handover b
 		s.own.add(id, pattern, t, handover)
 		return
 	}
-	s.beside[id].Add(1)
-	if pattern != "" || t != nil {
-		s.mu.Lock()
-		s.others.add(id, pattern, t, handover)
-		s.mu.Unlock()
+	if pattern == "" && t == nil {
+		s.beside[id].Add(1)
+		return
 	}
+	// Both under mu: a reader that had one without the other would take the request for one
+	// without a route, and not the next time.
+	s.mu.Lock()
+	s.beside[id].Add(1)
+	s.others.add(id, pattern, t, handover)
+	s.mu.Unlock()
 }
 
 func (e *ended) add(id ID, pattern string, t *Times, handover bool) {

@@ -220,6 +220,34 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// Who reads while goroutines answer requests of a route sees each as one of that route.
+func TestNoRouteNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	var s Shard
+	s.Init(new(Names))
+	id := AnswerOf(HTTP11, 2, stats.Pooled)
+	s.Answer(false, id, "", nil, false)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for range 20_000 {
+				s.Answer(false, id, "GET /", nil, false)
+			}
+		})
+	}
+	for range 5000 {
+		var c Counts
+		c.ReadBeside(&s)
+		var sn stats.Snapshot
+		c.Fill(&sn)
+		if r := sn.Routes[0]; r.Pattern != stats.NoRoute || r.N() != 1 {
+			t.Errorf("%d requests of %q, want 1 without a route", r.N(), r.Pattern)
+			break
+		}
+	}
+	all.Wait()
+}
+
 func TestAllocations(t *testing.T) {
 	var s Shard
 	s.Init(new(Names))
