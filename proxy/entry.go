@@ -98,7 +98,7 @@ func (e *entry) apply() {
 		state = balance.Probing
 	}
 	e.bal.SetState(state, at)
-	e.bal.SetDraining(i.State == health.Draining)
+	e.bal.SetDraining(i.State == health.Draining, at)
 }
 
 // close ends what runs for the entry. Under Pool.mu.

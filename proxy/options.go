@@ -49,8 +49,9 @@ type UpstreamOptions struct {
 	Check *Check
 	// Health is what requests say of a server.
 	Health Health
-	// SlowStart is for how long a server that comes back gets less than its weight. Default
-	// 10 s; negative: it gets all at once. At most an hour.
+	// SlowStart is for how long a server gets less than its weight that comes back, after an
+	// ejection, failed checks or draining, or that a name has got since. Default 10 s;
+	// negative: it gets all at once. At most an hour.
 	SlowStart time.Duration
 
 	// TLS is for servers that speak TLS; nil: none. Certificates are verified unless it says

@@ -262,7 +262,7 @@ func TestStates(t *testing.T) {
 				case ' ':
 					continue
 				case 'D':
-					all[i].SetDraining(true)
+					all[i].SetDraining(true, 0)
 				default:
 					all[i].SetState(map[rune]State{'u': Up, 'n': Unknown, 'p': Probing, 'e': Ejected, 'd': Down}[l], 0)
 				}
@@ -338,7 +338,7 @@ func TestStickyDrain(t *testing.T) {
 	t.Parallel()
 	all := servers(4)
 	s := newSet(t, members(all, 1), Options{Policy: Sticky})
-	all[0].SetDraining(true)
+	all[0].SetDraining(true, 0)
 	all[1].SetState(Down, 0)
 	for key := range uint64(1000) {
 		home := s.Home(mix(key))
@@ -384,6 +384,48 @@ func TestSlowStart(t *testing.T) {
 	}
 	if n < 310 || n > 345 { // the mean of x/(1+x) from 0.1 to 1 is 0.336
 		t.Errorf("%d of 1000 requests during the slow start", n)
+	}
+}
+
+// Who comes back begins slowly, however that comes about, and so does who is found. Those that
+// are there from the start do not.
+func TestWhoBeginsSlowly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		back   func(s *Server)
+		sticky float64 // of the weight, under Sticky
+		want   float64 // under others
+	}{
+		{"from the start", func(s *Server) { s.SetState(Unknown, 0) }, 1, 1},
+		{"first success", func(s *Server) { s.SetState(Up, 0) }, 1, 1},
+		{"ejected", func(s *Server) { s.SetState(Ejected, 0); s.SetState(Probing, 0); s.SetState(Up, 0) }, 0.1, 0.1},
+		{"down", func(s *Server) { s.SetState(Up, 0); s.SetState(Down, 0); s.SetState(Up, 0) }, 0.1, 0.1},
+		{"down, unknown", func(s *Server) { s.SetState(Down, 0); s.SetState(Unknown, 0) }, 0.1, 0.1},
+		{"down, unknown, up", func(s *Server) { s.SetState(Down, 0); s.SetState(Unknown, 0); s.SetState(Up, 1) }, 0.1, 0.1},
+		{"drained", func(s *Server) { s.SetDraining(true, 0); s.SetDraining(false, 0) }, 1, 0.1},
+		{"drained, then ejected", func(s *Server) {
+			s.SetDraining(true, 0)
+			s.SetDraining(false, 3)
+			s.SetState(Ejected, 3)
+			s.SetState(Up, 3)
+		}, 0.1, 0.1},
+		{"not drained", func(s *Server) { s.SetDraining(false, 0) }, 1, 1},
+		{"found", func(s *Server) { s.Warm(0) }, 0.1, 0.1},
+		{"found, up", func(s *Server) { s.Warm(0); s.SetState(Up, 1) }, 0.1, 0.1},
+	} {
+		for p := range policies {
+			all := servers(2)
+			s := newSet(t, members(all, 100), Options{Policy: p, SlowStart: 10 * sec})
+			c.back(all[1])
+			want := c.want
+			if p == Sticky {
+				want = c.sticky
+			}
+			if got := float64(s.prepare(3).tiers[0].weights[1]) / (100 * unit); math.Abs(got-want) > 0.005 {
+				t.Errorf("%s, policy %d: %v of the weight; want %v", c.name, p, got, want)
+			}
+		}
 	}
 }
 
@@ -490,7 +532,7 @@ func TestConcurrent(t *testing.T) {
 					}
 					if c == 0 {
 						all[rnd.IntN(7)].SetState(State(rnd.IntN(int(states))), r.Now)
-						all[rnd.IntN(7)].SetDraining(rnd.IntN(2) == 0)
+						all[rnd.IntN(7)].SetDraining(rnd.IntN(2) == 0, r.Now)
 					}
 				}
 			})

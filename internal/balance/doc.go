@@ -42,7 +42,8 @@
 // threshold of 50 %, without a second threshold that limits ejections.
 //
 // Slow start: a server that has come back gets a tenth of its weight at first, and all of
-// it after Options.SlowStart.
+// it after Options.SlowStart. One that drained under Sticky has kept its sessions, and gets
+// all at once.
 //
 // # Agreement
 //

@@ -258,7 +258,7 @@ func FuzzAcquire(f *testing.F) {
 		for i := 0; i+1 < len(in); i += 2 {
 			srv := NewServer(fmt.Sprint("s", i))
 			srv.SetState(State(in[i+1]&0x3f)%states, 0)
-			srv.SetDraining(in[i+1]&0x40 != 0)
+			srv.SetDraining(in[i+1]&0x40 != 0, 0)
 			list = append(list, Member{srv, int(in[i] & 0x3f), in[i+1]&0x80 != 0})
 			if in[i]&0x40 != 0 {
 				tried = append(tried, srv)

@@ -44,6 +44,12 @@ const (
 	draining  = 1 << 8
 )
 
+// The two lowest bits of Server.ramp, which are nothing in nanoseconds.
+const (
+	ramps   = 1 << 0 // always set
+	drained = 1 << 1 // the server drained before
+)
+
 // changes counts changes of any Server's state. A Set compares it with what it has been
 // prepared for, so that Acquire reads one word instead of all states. It is the process's
 // since servers are in several Sets, which they do not know.
@@ -64,7 +70,7 @@ type Server struct {
 
 	// Rarely written.
 	state atomic.Uint32
-	ramp  atomic.Int64 // when the slow start began, with bit 0 set; 0 is none
+	ramp  atomic.Int64 // when the slow start began, with ramps and drained in it; 0 is none
 
 	_        [cacheLines]byte
 	inFlight atomic.Int64  // acquired and not released
@@ -87,8 +93,8 @@ func (s *Server) State() State { return State(s.state.Load() & stateBits) }
 // Draining reports what SetDraining has set last.
 func (s *Server) Draining() bool { return s.state.Load()&draining != 0 }
 
-// SetState sets the state. A server that becomes Up after Probing, Ejected or Down begins
-// its slow start.
+// SetState sets the state. A server that becomes Up or Unknown after Probing, Ejected or
+// Down begins its slow start.
 func (s *Server) SetState(to State, now int64) {
 	for {
 		old := s.state.Load()
@@ -96,8 +102,8 @@ func (s *Server) SetState(to State, now int64) {
 		if from == to {
 			return
 		}
-		if to == Up && !from.up() {
-			s.ramp.Store(now | 1) // before the state, which Sets read first
+		if to.up() && !from.up() {
+			s.begin(now, 0)
 		}
 		if s.state.CompareAndSwap(old, uint32(to)|old&draining) {
 			changes.n.Add(1)
@@ -107,12 +113,15 @@ func (s *Server) SetState(to State, now int64) {
 }
 
 // SetDraining sets whether the server is about to leave, whatever its state. See the
-// package's comment for what it gets then.
-func (s *Server) SetDraining(on bool) {
+// package's comment for what it gets then. A slow start follows.
+func (s *Server) SetDraining(on bool, now int64) {
 	var old uint32
 	if on {
 		old = s.state.Or(draining)
 	} else {
+		if s.Draining() {
+			s.begin(now, drained)
+		}
 		old = s.state.And(^uint32(draining))
 	}
 	if old&draining != 0 != on {
@@ -122,9 +131,12 @@ func (s *Server) SetDraining(on bool) {
 
 // Warm begins a slow start, as of a server that has just been found by its name.
 func (s *Server) Warm(now int64) {
-	s.ramp.Store(now | 1)
+	s.begin(now, 0)
 	changes.n.Add(1)
 }
+
+// begin begins a slow start. It comes before a change of the state, which Sets read first.
+func (s *Server) begin(now, bits int64) { s.ramp.Store(now&^drained | ramps | bits) }
 
 // Release ends what a call of Acquire has begun. Each server that Acquire returns must be
 // released once.

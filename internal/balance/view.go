@@ -213,8 +213,11 @@ const (
 func (s *Set) weight(m Member, now int64, until *int64) uint64 {
 	full := uint64(m.Weight) * unit
 	start := m.Server.ramp.Load()
-	if start == 0 || s.slowStart == 0 || m.Server.State() != Up {
+	if start == 0 || s.slowStart == 0 || !m.Server.State().up() {
 		return full
+	}
+	if s.policy == Sticky && start&drained != 0 {
+		return full // less would take sessions from it that it has kept
 	}
 	// A loop's clock may be behind that of the one that has set the state.
 	age := max(now-start, 0)

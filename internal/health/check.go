@@ -99,7 +99,7 @@ func (s *Server) moveCheck(now int64, to Check, rule Rule, cause reason.Code) {
 	if w.check() == Unchecked && to == Passing {
 		s.word.Store(pack(w.state(), to, w.epoch())) // it was in use all the time
 	} else {
-		s.renew(now, w.state(), to, to == Passing)
+		s.renew(w.state(), to)
 	}
 	s.info.CheckSince, s.info.CheckCause = now, cause
 	s.changed(Change{At: now, From: w.state(), To: w.state(), CheckFrom: w.check(), CheckTo: to, Rule: rule,

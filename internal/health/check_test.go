@@ -65,10 +65,10 @@ func TestCheckChange(t *testing.T) {
 	}
 	checked(t, f, 30*s, reason.None)
 	checked(t, f, 40*s, reason.None)
-	// It starts anew, and slowly.
+	// It starts anew.
 	f.Done(40*s, before, reason.Reset)
 	use(t, f, 40*s, reason.Reset)
-	if i := f.Info(40 * s); i.State != Up || i.Check != Passing || i.Warm != 40*s || i.Failures != 1 || f.Standing(40*s) != Ready {
+	if i := f.Info(40 * s); i.State != Up || i.Check != Passing || i.Failures != 1 || f.Standing(40*s) != Ready {
 		t.Errorf("%+v", i)
 	}
 	got := ""

@@ -20,8 +20,6 @@ type Info struct {
 	// Of Check.
 	CheckSince int64
 	CheckCause reason.Code
-	// Warm is since when the server has been in use without a break.
-	Warm int64
 
 	// Requests and Failures are those of the last 10 s, without those before the latest ejection.
 	Requests, Failures uint64
@@ -51,7 +49,7 @@ func (s *Server) Info(now int64) Info {
 	defer s.mu.Unlock()
 	i, w := s.info, s.load()
 	i.Key, i.ID, i.Uses = s.key, s.id, uses
-	i.State, i.Check, i.Warm = w.state(), w.check(), s.warm.Load()
+	i.State, i.Check = w.state(), w.check()
 	i.Requests, i.Failures = s.requests.Sum(now), s.failed.Sum(now)
 	i.ProbesPassed, i.ProbeOut = s.probe.passed, s.probe.out
 	if i.State != Probing {

@@ -96,7 +96,6 @@ func (r *Registry) Acquire(now int64, key Key, o *Options) *Ref {
 func (r *Registry) newServer(now int64, key Key, o *Options) *Server {
 	s := &Server{id: r.ids, key: key, reg: r}
 	s.word.Store(pack(Unknown, Unchecked, 1))
-	s.warm.Store(now)
 	s.info.Since, s.info.CheckSince = now, now
 	s.adopt(now, o, true)
 	return s

@@ -23,8 +23,6 @@ type Server struct {
 	// closed is until when Admit is false without a look at the rest: the end of the ejection, or of the probe in
 	// flight. Changed under mu.
 	closed atomic.Int64
-	// warm is since when the server has been used without a break; changed under mu.
-	warm atomic.Int64
 
 	// Those of the epoch.
 	streak           atomic.Uint64  // failures without a success; a success sets it to 0 without mu
@@ -76,9 +74,6 @@ func (s *Server) ID() uint64 { return s.id }
 
 // Key returns what the Server was acquired with.
 func (s *Server) Key() Key { return s.key }
-
-// Warm returns since when the server has been in use without a break, for a slow start.
-func (s *Server) Warm() int64 { return s.warm.Load() }
 
 // Standing is what a balance needs to know of a server.
 type Standing uint8
@@ -295,15 +290,15 @@ func (s *Server) move(now int64, to State, rule Rule, cause reason.Code, until i
 	}
 	s.probe.out = false
 	s.closed.Store(until)
-	s.renew(now, to, w.check(), w.state() >= Ejected && to <= Up)
+	s.renew(to, w.check())
 	i := &s.info
 	i.Since, i.Until, i.Rule, i.Cause = now, until, rule, cause
 	s.changed(Change{At: now, From: w.state(), To: to, CheckFrom: w.check(), CheckTo: w.check(), Rule: rule,
 		Cause: cause, Until: until})
 }
 
-// renew stores both states. back: the server comes back into use.
-func (s *Server) renew(now int64, state State, check Check, back bool) {
+// renew stores both states.
+func (s *Server) renew(state State, check Check) {
 	w := s.load()
 	epoch := w.epoch()
 	// The failures before the first success still count.
@@ -314,9 +309,6 @@ func (s *Server) renew(now int64, state State, check Check, back bool) {
 		s.streak.Store(0)
 		s.requests.Reset()
 		s.failed.Reset()
-	}
-	if back {
-		s.warm.Store(now)
 	}
 	s.word.Store(pack(state, check, epoch))
 }

@@ -199,7 +199,7 @@ func recoverUp(t *testing.T, f *Ref, now int64) {
 	for range 3 {
 		use(t, f, now, reason.None)
 	}
-	if i := f.Info(now); i.State != Up || i.Rule != ProbesPassed || i.Until != 0 || i.Warm != now {
+	if i := f.Info(now); i.State != Up || i.Rule != ProbesPassed || i.Until != 0 {
 		t.Fatalf("%+v", i)
 	}
 }
@@ -261,7 +261,7 @@ func TestProbing(t *testing.T) {
 	f.Done(now, second, reason.None)
 	use(t, f, now, reason.None)
 	state(t, f, Up)
-	if f.Standing(now) != Ready || f.Warm() != now {
+	if f.Standing(now) != Ready {
 		t.Error("not ready")
 	}
 	var got []string
@@ -369,11 +369,11 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	f.Drain(9*s, false)
-	if i := f.Info(9 * s); i.State != Unknown || i.Warm != 9*s {
+	if i := f.Info(9 * s); i.State != Unknown {
 		t.Errorf("%+v", i)
 	}
 	use(t, f, 9*s, reason.None)
-	if i := f.Info(9 * s); i.State != Up || i.Warm != 9*s || i.Rule != FirstSuccess {
+	if i := f.Info(9 * s); i.State != Up || i.Rule != FirstSuccess {
 		t.Errorf("%+v", i)
 	}
 	// While a probe is in flight.
@@ -395,7 +395,7 @@ func TestUnknown(t *testing.T) {
 	for range 9 {
 		use(t, f, 0, reason.None)
 	}
-	if i := f.Info(0); i.State != Up || i.Requests != 19 || i.Failures != 10 || i.Warm != 0 {
+	if i := f.Info(0); i.State != Up || i.Requests != 19 || i.Failures != 10 {
 		t.Errorf("%+v", i)
 	}
 	use(t, f, 0, reason.Reset)

@@ -143,6 +143,32 @@ func TestSticky(t *testing.T) {
 	})
 }
 
+// TestSlowStart: a server that drained gets a small part of its share when it is back.
+func TestSlowStart(t *testing.T) {
+	t.Parallel()
+	_, addrs := named(t, 2)
+	s := &setup{}
+	s.up.Balance.Policy = proxy.PolicyRoundRobin
+	s.up.SlowStart = time.Hour
+	c := s.start(t, chert.EngineGoroutines, addrs...).Dial()
+	for _, want := range []int{10, 2} { // an eleventh
+		got := 0
+		for range 20 {
+			if body, _ := ask(c, "/"); body == "1" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d of 20 requests, want %d", got, want)
+		}
+		for _, on := range []bool{true, false} {
+			if err := s.o.Upstream.Drain(addrs[1], on); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestEjection: a server that fails gets no requests; the log says why and until when; a
 // probe brings it back.
 func TestEjection(t *testing.T) {
