@@ -118,12 +118,14 @@ func (o *sink) routes(s *stats.Snapshot, exemplars *Exemplars) {
 			merged[k] = new(*r)
 		}
 	}
-	for k, r := range merged {
-		belongs := func(pattern string) bool {
-			own := keyOf(pattern)
-			return own == k || r.Pattern == stats.Other && merged[own] == nil
+	traced := exemplars.by(func(pattern string) routeKey {
+		if k := keyOf(pattern); merged[k] != nil {
+			return k
 		}
-		o.histogram(duration, &r.Duration, exemplars.of(belongs, &r.Duration, o.classic), k.method, k.route)
+		return keyOf(stats.Other)
+	})
+	for k, r := range merged {
+		o.histogram(duration, &r.Duration, traced[k].of(&r.Duration, o.classic), k.method, k.route)
 		for i, n := range r.Classes {
 			if n > 0 {
 				o.counter(routeRequests, n, k.method, k.route, class(i))

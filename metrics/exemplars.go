@@ -27,8 +27,11 @@ const (
 // recorded. The zero value is empty and ready for use. Safe for concurrent use.
 type Exemplars struct {
 	mu     sync.Mutex
-	routes map[string]*[stats.Buckets]exemplar
+	routes map[string]*traces // by pattern
 }
+
+// traces are the latest of each bucket.
+type traces [stats.Buckets]exemplar
 
 type exemplar struct {
 	at    int64 // of time.Time.UnixNano; 0 for none
@@ -46,7 +49,7 @@ func (e *Exemplars) Observe(pattern string, d time.Duration, trace [16]byte, spa
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.routes == nil {
-		e.routes = make(map[string]*[stats.Buckets]exemplar)
+		e.routes = make(map[string]*traces)
 	}
 	all := e.routes[pattern]
 	if all == nil {
@@ -54,7 +57,7 @@ func (e *Exemplars) Observe(pattern string, d time.Duration, trace [16]byte, spa
 			pattern = stats.Other
 		}
 		if all = e.routes[pattern]; all == nil {
-			all = new([stats.Buckets]exemplar)
+			all = new(traces)
 			e.routes[pattern] = all
 		}
 	}
@@ -66,15 +69,36 @@ func (e *Exemplars) Observe(pattern string, d time.Duration, trace [16]byte, spa
 	}
 }
 
-// of returns the exemplars of the routes whose patterns belong says do, for the
-// classic buckets of h that have counted something, and of each the latest.
-func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram,
-	classic []int) (found []prometheus.Exemplar) {
+// by returns the traces by the series that key says a pattern belongs to.
+func (e *Exemplars) by(key func(pattern string) routeKey) map[routeKey]*traces {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	series := make(map[routeKey]*traces, len(e.routes))
+	for pattern, all := range e.routes {
+		k := key(pattern)
+		s := series[k]
+		if s == nil {
+			series[k] = new(*all)
+			continue
+		}
+		for i := range all {
+			if all[i].at > s[i].at {
+				s[i] = all[i]
+			}
+		}
+	}
+	return series
+}
+
+// of returns the exemplars for the classic buckets of h that have counted something, of
+// each the latest.
+func (t *traces) of(h *stats.Histogram, classic []int) (found []prometheus.Exemplar) {
+	if t == nil {
+		return nil
+	}
 	oldest := time.Now().Add(-maxExemplarAge).UnixNano()
 	next := 0
 	for c := range len(classic) + 1 {
@@ -85,10 +109,8 @@ func (e *Exemplars) of(belongs func(pattern string) bool, h *stats.Histogram,
 		latest, counted := exemplar{at: oldest}, uint64(0)
 		for ; next < end; next++ {
 			counted += h.Counts[next]
-			for pattern, all := range e.routes {
-				if x := &all[next]; x.at > latest.at && belongs(pattern) {
-					latest = *x
-				}
+			if t[next].at > latest.at {
+				latest = t[next]
 			}
 		}
 		// The server times only some of the quick requests, so it may not have counted

@@ -412,16 +412,19 @@ func TestExemplars(t *testing.T) {
 	e.Observe("GET /a", time.Second, trace, span)           // counted by no histogram
 	e.Observe("GET /b", 200*time.Second, trace, span)       // beyond all bounds
 	e.Observe("GET /new", 10*time.Millisecond, trace, span) // beyond the server's limit
+	e.Observe("GET /d", time.Millisecond, [16]byte{9}, span)
+	e.Observe("GET  /d", time.Millisecond+1, trace, span) // the same series, and later
 	s := stats.Snapshot{Routes: []stats.Route{
 		{Pattern: "GET /a", Duration: observed(10*time.Millisecond, 20*time.Millisecond)},
 		{Pattern: "GET /b", Duration: observed(200 * time.Second)},
 		{Pattern: stats.Other, Duration: observed(10 * time.Millisecond)},
 		{Pattern: "GET /c", Duration: observed(10 * time.Millisecond)},
+		{Pattern: "GET /d", Duration: observed(time.Millisecond)},
 	}}
 	o := &Options{Exemplars: &e, NoRuntime: true}
 	src := fake{stats: func() stats.Snapshot { return s }}
 	all := gather(t, src, o)["http_server_request_duration_seconds"]
-	for route, want := range map[string]int{"/a": 1, "/b": 1, "(other)": 1, "/c": 0} {
+	for route, want := range map[string]int{"/a": 1, "/b": 1, "(other)": 1, "/c": 0, "/d": 1} {
 		var found []*dto.Exemplar
 		h := find(t, all, "http_route="+route).GetHistogram()
 		last := 0.0
@@ -440,7 +443,7 @@ func TestExemplars(t *testing.T) {
 	}
 	text := scrape(t, Handler(src, o), openMetrics)
 	const id = `trace_id="01000000000000000000000000000000"`
-	if n := strings.Count(text, " # {"); n != 3 || strings.Count(text, id) != 3 || strings.Count(text, `span_id="0200000000000000"`) != 3 {
+	if n := strings.Count(text, " # {"); n != 4 || strings.Count(text, id) != 4 || strings.Count(text, `span_id="0200000000000000"`) != 4 {
 		t.Errorf("%d exemplars in\n%s", n, text)
 	}
 }
@@ -463,13 +466,17 @@ func TestExemplarsBounded(t *testing.T) {
 			t.Errorf("%d routes", n)
 		}
 		h := observed(0, time.Millisecond)
-		everything := func(string) bool { return true }
+		asked := 0
+		one := e.by(func(string) routeKey { asked++; return routeKey{} })[routeKey{}]
+		if asked != len(e.routes) {
+			t.Errorf("%d of %d patterns were looked at", asked, len(e.routes))
+		}
 		classic := classicBuckets(nil)
-		if n := len(e.of(everything, &h, classic)); n != 2 {
+		if n := len(one.of(&h, classic)); n != 2 {
 			t.Errorf("%d exemplars", n)
 		}
 		time.Sleep(maxExemplarAge + time.Second)
-		if n := len(e.of(everything, &h, classic)); n != 0 {
+		if n := len(one.of(&h, classic)); n != 0 {
 			t.Errorf("%d exemplars that are old", n)
 		}
 	})
@@ -504,7 +511,26 @@ func TestPromtool(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	h := Handler(busyServer(), &Options{MaxAge: time.Hour, NoRuntime: true})
+	scrapes(b, busyServer(), &Options{MaxAge: time.Hour, NoRuntime: true})
+}
+
+// As many routes as a server counts, each with a trace in each bucket.
+func BenchmarkScrapeExemplars(b *testing.B) {
+	var s stats.Snapshot
+	var e Exemplars
+	for i := range maxPatterns {
+		r := stats.Route{Pattern: fmt.Sprintf("GET /%d/{id}", i)}
+		for d := 10 * time.Microsecond; d < 10*time.Second; d = d * 6 / 5 {
+			r.Duration.Observe(d, 1)
+			e.Observe(r.Pattern, d, [16]byte{1}, [8]byte{2})
+		}
+		s.Routes = append(s.Routes, r)
+	}
+	scrapes(b, fake{stats: func() stats.Snapshot { return s }}, &Options{NoRuntime: true, Exemplars: &e})
+}
+
+func scrapes(b *testing.B, src stats.Source, o *Options) {
+	h := Handler(src, o)
 	b.ReportAllocs()
 	for b.Loop() {
 		w := httptest.NewRecorder()
