@@ -120,7 +120,7 @@ func (s *Store) Take(ctx context.Context, claims []ratelimit.Claim) error {
 	case err != nil:
 		// What was charged stays charged: Redis should not be asked more now.
 		s.fail(claims, err)
-	case 0 < done && done < len(claims):
+	case done < len(claims):
 		s.giveBack(ctx, claims[:done])
 		s.notAsked(claims[done:])
 	}

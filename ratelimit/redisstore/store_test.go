@@ -300,6 +300,35 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// Claims that are a script each: whichever is refused, the others are not blamed.
+func TestOneOfSeveralScriptsRefuses(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server(t).Addr}, ContextTimeoutEnabled: true, MaxRetries: -1})
+	defer ring.Close()
+	s, err := New(ring, &Options{Timeout: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	few, many := limit(t, "few", "1/h", s), limit(t, "many", "9/h", s)
+	few.Allow(t.Context(), "k", 1)
+	for at := range 3 {
+		claims := make([]ratelimit.Claim, 3)
+		for i := range claims {
+			claims[i] = ratelimit.Claim{Limit: many, Key: fmt.Append(nil, i), Cost: 1}
+		}
+		claims[at].Limit, claims[at].Key = few, []byte("k")
+		if err := s.Take(t.Context(), claims); err != nil {
+			t.Fatal(err)
+		}
+		for i := range claims {
+			if d := claims[i].Decision; d.Allowed != (i != at) || d.Limit != claims[i].Limit.Rate().Burst {
+				t.Errorf("%d is refused; %d: %+v", at, i, d)
+			}
+		}
+	}
+}
+
 // A sentinel knows where the primary is; when that dies, it promotes the
 // replica, and limits continue there without intervention.
 func TestSentinel(t *testing.T) {
