@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/chert-http/chert/internal/redisconn"
@@ -31,20 +32,21 @@ func (s *Store) fail(claims []ratelimit.Claim, err error) {
 	}
 }
 
-// standIns returns the claims for the memory of this process.
+// standIns returns the claims for the memory of this process. It makes limits each time:
+// Memory forgets those that nothing uses any more, and a Store that kept them could not.
 func (s *Store) standIns(claims []ratelimit.Claim) []ratelimit.Claim {
-	stand := make([]ratelimit.Claim, len(claims))
-	for i, c := range claims {
-		l, ok := s.shares.Load(c.Limit)
-		if !ok {
-			share, err := ratelimit.NewLimit(c.Limit.Name(), c.Limit.Rate().Share(s.o.Instances), s.o.Memory)
-			if err != nil {
-				share = c.Limit // cannot happen: NewLimit accepts what Share returns
-			}
-			l, _ = s.shares.LoadOrStore(c.Limit, share)
+	stand := slices.Clone(claims)
+	for i := range stand {
+		c := &stand[i]
+		share, err := ratelimit.NewLimit(c.Limit.Name(), c.Limit.Rate().Share(s.o.Instances), s.o.Memory)
+		if err != nil {
+			continue // cannot happen: NewLimit accepts what Share returns
 		}
-		c.Limit = l.(*ratelimit.Limit)
-		stand[i] = c
+		// What costs more than the share holds takes all of it: there would never be enough.
+		if c.Cost <= c.Limit.Rate().Burst {
+			c.Cost = min(c.Cost, share.Rate().Burst)
+		}
+		c.Limit = share
 	}
 	return stand
 }

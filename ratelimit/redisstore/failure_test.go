@@ -5,13 +5,16 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/redistest"
+	"github.com/chert-http/chert/ratelimit"
 )
 
 // busy is by how much a decision may exceed its Timeout on a busy machine,
@@ -294,4 +297,50 @@ func TestNoTimeout(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// Without Redis what costs more than a process's part of the bucket takes that part; what costs
+// more than the bucket is never admitted.
+func TestCostBeyondShare(t *testing.T) {
+	t.Parallel()
+	now := time.Second
+	memory := ratelimit.NewMemory(&ratelimit.MemoryOptions{Clock: func() time.Duration { return now }})
+	s := open(t, "redis://127.0.0.1:1", Options{Instances: 4, Memory: memory, Logger: slog.New(slog.DiscardHandler)})
+	l := limit(t, "l", "100/s burst 16", s) // a part is 4 tokens, one each 40 ms
+	for _, tt := range []struct {
+		cost int64
+		want time.Duration // to wait; 0: admitted
+	}{{5, 0}, {1, 40 * time.Millisecond}, {5, 160 * time.Millisecond}, {17, ratelimit.Never}} {
+		claims := []ratelimit.Claim{{Limit: l, Key: []byte("k"), Cost: tt.cost}}
+		if err := s.Take(t.Context(), claims); err == nil || claims[0].Decision.RetryAfter != tt.want || claims[0].Decision.Allowed != (tt.want == 0) {
+			t.Errorf("cost %d: %+v, %v", tt.cost, claims[0].Decision, err)
+		}
+	}
+	now += 160 * time.Millisecond
+	for range 2 { // what is given back is what was taken
+		claims := []ratelimit.Claim{{Limit: l, Key: []byte("k"), Cost: 16}}
+		s.Take(t.Context(), claims)
+		if d := claims[0].Decision; !d.Allowed || d.Remaining != 0 {
+			t.Errorf("%+v", d)
+		}
+		if err := s.Refund(t.Context(), claims); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A Store does not keep limits for which Redis has failed.
+func TestForgetsLimits(t *testing.T) {
+	t.Parallel()
+	s := open(t, "redis://127.0.0.1:1", Options{Logger: slog.New(slog.DiscardHandler)})
+	l := limit(t, "l", "1/s", s)
+	if d, _ := l.Allow(t.Context(), "k", 1); !d.Failed {
+		t.Errorf("%+v", d)
+	}
+	kept := weak.Make(l)
+	await(t, "the limit to be freed", func() bool {
+		runtime.GC()
+		return kept.Value() == nil
+	})
+	runtime.KeepAlive(s)
 }

@@ -49,7 +49,8 @@ type Options struct {
 	// Failure is the failure policy. Default FailureLocal.
 	Failure Failure
 	// Instances is the number of processes that share the limits. With FailureLocal
-	// each admits 1/Instances of the rate. Default 1: each admits the whole rate while
+	// each admits 1/Instances of the rate; what costs more than 1/Instances of the bucket
+	// takes all that a process has of it. Default 1: each admits the whole rate while
 	// Redis is unavailable. Negative is an error: there are no limits without a
 	// process.
 	Instances int

@@ -25,7 +25,6 @@ type Store struct {
 	split   bool // claims with different keys are a script each
 	o       Options
 	breaker *gobreaker.CircuitBreaker[[]int64]
-	shares  sync.Map // *ratelimit.Limit to its stand-in for FailureLocal
 	reports reports
 
 	closing context.Context // ends with Close
