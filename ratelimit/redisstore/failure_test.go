@@ -15,6 +15,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/ratelimit"
+	"github.com/redis/go-redis/v9"
 )
 
 // busy is by how much a decision may exceed its Timeout on a busy machine,
@@ -343,4 +344,25 @@ func TestForgetsLimits(t *testing.T) {
 		return kept.Value() == nil
 	})
 	runtime.KeepAlive(s)
+}
+
+// After Close no Redis is asked, also with a client that goes on.
+func TestCloseOfForeignClient(t *testing.T) {
+	t.Parallel()
+	c := redis.NewClient(&redis.Options{Addr: server(t).Addr, ContextTimeoutEnabled: true, MaxRetries: -1})
+	defer c.Close()
+	s, err := New(c, &Options{Timeout: slow, Failure: FailureClosed, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit(t, "l", "10/h", s)
+	if d, err := l.Allow(t.Context(), "k", 1); !d.Allowed || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if d, err := l.Allow(t.Context(), "k", 1); d.Allowed || !d.Failed || !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("after Close: %+v, %v", d, err)
+	}
 }

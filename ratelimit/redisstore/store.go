@@ -192,8 +192,11 @@ func (s *Store) deadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 }
 
-// run runs a script, unless Redis has failed too often.
+// run runs a script, unless Redis has failed too often or the Store is closed.
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) ([]int64, error) {
+	if s.closing.Err() != nil {
+		return nil, redis.ErrClosed
+	}
 	reply, err := s.breaker.Execute(func() ([]int64, error) {
 		cmd := script.Run(ctx, s.client, keys, args...)
 		if _, said := errors.AsType[redis.Error](cmd.Err()); cmd.Err() != nil && !said {
