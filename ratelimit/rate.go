@@ -18,8 +18,8 @@ type Rate struct {
 	Burst int64         // tokens that the bucket holds; 0: Count
 }
 
-// Limits of a Rate. Sums of two times up to maxWindow are exact in a float64,
-// which Redis's scripts calculate with.
+// Limits of a Rate. Times up to maxWindow, and 1 % more, are exact in a float64, which
+// Redis's scripts calculate with.
 const (
 	minInterval = 100 * time.Nanosecond // between two tokens
 	maxWindow   = 90 * 24 * time.Hour   // to fill an empty bucket
@@ -87,7 +87,7 @@ func (r Rate) check() error {
 		return errors.New("count and time must be more than 0, and burst not less")
 	case int64(r.Per)/r.Count < int64(minInterval):
 		return errors.New("more than 10,000,000 a second")
-	case r.burst() > int64(maxWindow)/r.interval():
+	case r.burst() > int64(maxWindow)/(int64(r.Per)/r.Count): // without what interval rounds, 1 % at most
 		return errors.New("an empty bucket would take more than 90 days to fill")
 	}
 	return nil

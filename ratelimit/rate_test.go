@@ -26,6 +26,7 @@ func TestParseRate(t *testing.T) {
 		{"5/1m30s", Rate{5, 90 * time.Second, 5}, ""},
 		{"10000000/s", Rate{1e7, time.Second, 1e7}, ""},
 		{"1/2160h", Rate{1, 90 * 24 * time.Hour, 1}, "1/2160h0m0s"},
+		{"7/2160h", Rate{7, 90 * 24 * time.Hour, 7}, "7/2160h0m0s"}, // the interval is no whole number
 	} {
 		r, err := ParseRate(tt.in)
 		if err != nil || r != tt.want {
@@ -92,7 +93,7 @@ func FuzzParseRate(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.interval < int64(minInterval) || l.window < l.interval || l.window > int64(maxWindow) {
+		if l.interval < int64(minInterval) || l.window < l.interval || l.window > int64(maxWindow)/100*101 {
 			t.Errorf("%q: interval %d, window %d", s, l.interval, l.window)
 		}
 	})
@@ -159,6 +160,7 @@ func TestExtremes(t *testing.T) {
 		{1, maxWindow/1000 - 1, 1000},
 		{10_000_000, time.Second, 1},
 		{10_000_000, time.Second, int64(maxWindow / minInterval)},
+		{9_999_999, time.Second, int64(maxWindow / minInterval)},
 		{math.MaxInt64 / 100, math.MaxInt64, 1},
 	} {
 		var c clock
