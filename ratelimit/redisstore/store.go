@@ -252,13 +252,15 @@ func (s *Store) key(c *ratelimit.Claim) string {
 	return s.o.Prefix + "{" + string(c.Key) + "}:" + c.Limit.Name()
 }
 
+// readable keys may have spaces and braces, as routes have: what a Cluster finds the node by
+// ends with the first closing brace, and is the same for all limits of a key unless it is empty.
 func readable(key []byte) bool {
 	for _, c := range key {
-		if c <= ' ' || c >= 0x7f || c == '{' || c == '}' || c == '#' {
+		if c < ' ' || c >= 0x7f || c == '#' {
 			return false
 		}
 	}
-	return 0 < len(key) && len(key) <= 64
+	return 0 < len(key) && len(key) <= 64 && key[0] != '}'
 }
 
 // Refund implements ratelimit.Store.

@@ -119,6 +119,7 @@ func TestKeys(t *testing.T) {
 	for _, c := range []ratelimit.Claim{
 		{Key: []byte("192.0.2.1")},
 		{Key: []byte("2001:db8::/64")},
+		{Key: []byte("=GET /users/{id}")},
 		{Key: []byte("=sesame"), Secret: true},
 		{Key: []byte("}{")},
 		{Key: []byte("")},
@@ -131,7 +132,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	keys := srv.Must("KEYS", "*")
-	for _, want := range []string{"p:{192.0.2.1}:lim\n", "p:{2001:db8::/64}:lim\n"} {
+	for _, want := range []string{"p:{192.0.2.1}:lim\n", "p:{2001:db8::/64}:lim\n", "p:{=GET /users/{id}}:lim\n"} {
 		if !strings.Contains(keys+"\n", want) {
 			t.Errorf("no %q among\n%s", want, keys)
 		}
@@ -260,6 +261,12 @@ func TestCluster(t *testing.T) {
 	}
 	const keys = 30
 	each, twice, all := limit(t, "each", "1/h burst 10", s), limit(t, "twice", "1/h burst 20", s), limit(t, "all", "1/h burst 200", s)
+	for _, route := range []string{"=GET /a/{id}", "={}", "}{", "{"} { // one script
+		claims := []ratelimit.Claim{{Limit: each, Key: []byte(route), Cost: 1}, {Limit: twice, Key: []byte(route), Cost: 1}}
+		if err := s.Take(t.Context(), claims); err != nil || !allowed(claims) {
+			t.Errorf("%s: %+v, %v", route, claims, err)
+		}
+	}
 	var wait sync.WaitGroup
 	var got [keys]atomic.Int64
 	for range 8 {
