@@ -1,8 +1,11 @@
 package redisconn
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"runtime"
 	"strings"
@@ -84,6 +87,7 @@ func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalC
 		o.ContextTimeoutEnabled = true
 		o.MaxRetries, o.DialerRetries = -1, 1
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.Dialer = dialer(o.TLSConfig, timeout)
 		o.PoolSize = poolSize(o.PoolSize, 5, held)
 		o.DisableIdentity = true
 		// After a server has failed nothing else has go-redis look for the one that has taken over.
@@ -101,6 +105,7 @@ func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalC
 		o.ContextTimeoutEnabled = true
 		o.MaxRetries, o.DialerRetries = -1, 1
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+		o.Dialer = dialer(o.TLSConfig, timeout)
 		o.PoolSize = poolSize(o.PoolSize, 10, held)
 		o.DisableIdentity = true
 		return redis.NewFailoverClient(o), nil
@@ -118,6 +123,25 @@ func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalC
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil
+}
+
+// dialer returns what dials several servers with TLS; nil without TLS. Each is verified by its
+// own name, where go-redis would verify all by the first of the URL, which config has. A server
+// of which only an IP address is known, since nodes and sentinels often tell no more, is
+// verified by that first name, unless that is an IP address, too.
+func dialer(config *tls.Config, timeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	if config == nil {
+		return nil
+	}
+	named := net.ParseIP(config.ServerName) == nil
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		o := &redis.Options{TLSConfig: config, DialTimeout: timeout}
+		if host, _, err := net.SplitHostPort(addr); err == nil && (!named || net.ParseIP(host) == nil) {
+			o.TLSConfig = config.Clone()
+			o.TLSConfig.ServerName = host
+		}
+		return redis.NewDialer(o)(ctx, network, addr)
+	}
 }
 
 // poolSize is how many connections there may be to a server. size is that of the URL, or 0:

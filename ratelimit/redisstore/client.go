@@ -15,7 +15,9 @@ import (
 //	redis+cluster://HOST:PORT?addr=HOST2:PORT    rediss+cluster://
 //	redis+sentinel://HOST:PORT/DB?master_name=NAME&addr=HOST2:PORT
 //
-// with more parameters as in redis.ParseURL, ParseClusterURL, ParseFailoverURL.
+// with more parameters as in redis.ParseURL, ParseClusterURL, ParseFailoverURL. With TLS each
+// server of a Cluster and each that sentinels name is verified by its own name, or by HOST if
+// it is known by an IP address only and HOST is a name.
 //
 // OpenURL turns off the logger of go-redis, for the whole process: it would log a
 // line for each connection that fails, which Logger receives once a second.

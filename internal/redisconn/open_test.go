@@ -1,0 +1,93 @@
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// shakeHands returns the port of a server on 127.0.0.1 that does nothing else.
+func shakeHands(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			tls.Server(c, config).Handshake()
+			c.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// Each server is verified by its own name. The first of the URL, which does not run here, is that
+// of servers without a name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ url, want string }{
+		{"rediss+cluster://127.0.0.1:1?addr=localhost:", "localhost"},
+		{"rediss+cluster://localhost:1?addr=127.0.0.1:", "localhost"},
+		{"rediss+sentinel://127.0.0.1:1?master_name=m&addr=localhost:", "localhost"},
+		{"rediss+sentinel://localhost:1?master_name=m&addr=127.0.0.1:", "localhost"},
+		{"rediss://localhost:", "localhost"},
+	} {
+		asked := make(chan string, 100)
+		port := shakeHands(t, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			asked <- h.ServerName
+			return nil, errors.New("no session")
+		}})
+		client, _, err := Open(tt.url+port, 10*time.Second, 0)
+		if err != nil {
+			t.Errorf("%s: %v", tt.url, err)
+			continue
+		}
+		client.Ping(context.Background())
+		client.Close()
+		select {
+		case got := <-asked:
+			if got != tt.want {
+				t.Errorf("%s: asks for %q, want %q", tt.url, got, tt.want)
+			}
+		default:
+			t.Errorf("%s: no server was asked", tt.url)
+		}
+	}
+}
+
+// A server is accepted with the name, or the IP address, that it must have.
+func TestVerified(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t) // of 127.0.0.1 and example.com
+	port := shakeHands(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	for _, tt := range []struct {
+		first, host string
+		want        bool
+	}{
+		{"192.0.2.1", "127.0.0.1", true},
+		{"example.com", "127.0.0.1", true},
+		{"example.net", "127.0.0.1", false},
+		{"example.com", "localhost", false},
+	} {
+		dial := dialer(&tls.Config{ServerName: tt.first, RootCAs: roots}, 10*time.Second)
+		c, err := dial(t.Context(), "tcp", net.JoinHostPort(tt.host, port))
+		if (err == nil) != tt.want {
+			t.Errorf("%s of a URL with %s: %v", tt.host, tt.first, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
