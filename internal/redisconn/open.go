@@ -70,6 +70,17 @@ func hasLostPassword(rawURL string) bool {
 	return strings.Contains(rawURL, "@") && (err != nil || u.User == nil)
 }
 
+// hasLostParameter reports whether go-redis would leave out a parameter, such as a password,
+// since it cannot be read.
+func hasLostParameter(rawURL string) bool {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false // go-redis says why
+	}
+	_, err = url.ParseQuery(u.RawQuery)
+	return err != nil
+}
+
 // newClient makes a client. timeout is for what has no deadline of a decision:
 // connections made by warm, which may take longer.
 func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalClient, error) {
@@ -79,6 +90,8 @@ func newClient(rawURL string, timeout time.Duration, held int) (redis.UniversalC
 	switch {
 	case !ok:
 		return nil, errors.New("no scheme")
+	case hasLostParameter(plain):
+		return nil, errors.New(`a parameter cannot be read; write "%" and ";" in it as %25 and %3B`)
 	case kind == "cluster":
 		o, err := redis.ParseClusterURL(plain)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,19 @@ func TestVerified(t *testing.T) {
 		}
 		if err == nil {
 			c.Close()
+		}
+	}
+}
+
+// What cannot be read is an error, and not left out.
+func TestLostParameters(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"redis://h:1?client_name=%zz", "redis+sentinel://h:1?master_name=m&password=ses%ame", "redis+cluster://h:1?client_name=a;b",
+	} {
+		_, _, err := Open(bad, time.Second, 0)
+		if err == nil || !strings.Contains(err.Error(), "a parameter cannot be read") || strings.Contains(err.Error(), "ses") {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }
