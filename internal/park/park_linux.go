@@ -33,27 +33,31 @@ type parker struct {
 	epoll *epoll // nil while nothing is parked
 	timer *time.Timer
 	slots []slot
-	free  []uint32
+	// order has the index of every slot, the held ones that are not free first: epoll is not
+	// closed while there are any.
+	order []uint32
+	held  int
 	gen   uint32
-	// held counts slots that are not free: epoll is not closed while there are any.
-	held int
-	used bool // Park was called since the last tick
+	used  bool // Park was called since the last tick
 	// events: there were some since the last tick. busy: the same, but for the moment
 	// after a tick.
 	events, busy atomic.Bool
-	hand         int // the slot that was checked last
+	hand         int // where in order the slot is that was checked last
 }
 
 // A slot is occupied until its socket has left the epoll instance.
 type slot struct {
 	*entry
 	gen uint32
+	at  uint32 // its place in order
 }
 
 type entry struct {
-	raw      syscall.RawConn
-	ready    func()
-	checking bool // or being parked; guarded by parker.mu
+	raw   syscall.RawConn
+	ready func()
+	// Guarded by parker.mu.
+	checking bool // or being parked
+	claimed  bool // there is one who calls ready
 }
 
 // A key identifies an entry: its slot, and above that its gen.
@@ -123,15 +127,13 @@ func (p *parker) enter(e *entry) (*epoll, key, error) {
 		p.timer = time.AfterFunc(each, p.tick)
 		go p.wait(ep)
 	}
-	i := len(p.slots)
-	if n := len(p.free); n > 0 {
-		i = int(p.free[n-1])
-		p.free = p.free[:n-1]
-	} else {
+	if p.held == len(p.slots) {
+		p.order = append(p.order, uint32(p.held))
 		p.slots = append(p.slots, slot{})
 	}
+	i := p.order[p.held]
 	p.gen++
-	p.slots[i] = slot{e, p.gen}
+	p.slots[i] = slot{e, p.gen, uint32(p.held)}
 	p.held++
 	p.used = true
 	return p.epoll, key(i) | key(p.gen)<<32, nil
@@ -147,15 +149,22 @@ func (p *parker) claim(k key) (*epoll, *entry) {
 		return nil, nil
 	}
 	e := p.slots[i].entry
-	p.slots[i].entry = nil
+	if e == nil || e.claimed {
+		return nil, nil
+	}
+	e.claimed = true
 	return p.epoll, e
 }
 
 func (p *parker) release(k key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free = append(p.free, uint32(k))
 	p.held--
+	i, last := uint32(k), p.order[p.held]
+	at := p.slots[i].at
+	p.order[at], p.order[p.held] = last, i
+	p.slots[last].at = at
+	p.slots[i].entry = nil
 }
 
 // fire ends the parking of k, unless it has ended.
@@ -199,28 +208,31 @@ func (p *parker) tick() {
 	}
 	if p.held == 0 && !p.used {
 		p.epoll.file.Close()
-		p.epoll, p.slots, p.free = nil, nil, nil
+		p.epoll, p.slots, p.order = nil, nil, nil
 		return
 	}
 	p.used = false
 	p.timer.Reset(each) // before a check that waits
-	p.check(min((len(p.slots)+3)/4, most))
+	p.check(min((p.held+3)/4, most))
 }
 
-// check looks at the next n slots for sockets whose Read would fail without waiting.
+// check looks at the next n slots for sockets whose Read would fail without waiting. It
+// goes backwards, since release moves the last slot to a place before, which it may not pass.
 // mu is held, but not while it looks: if other code reads from a parked socket, which
 // it must not, the look waits for that Read.
 func (p *parker) check(n int) {
-	for range min(n, len(p.slots)) {
-		if p.hand++; p.hand >= len(p.slots) {
-			p.hand = 0
-		}
-		if len(p.slots) == 0 {
+	for range min(n, p.held) {
+		if p.held == 0 {
 			return // since the last look
 		}
-		k := key(p.hand) | key(p.slots[p.hand].gen)<<32
-		e := p.slots[p.hand].entry
-		if e == nil || e.checking {
+		if p.hand = min(p.hand, p.held); p.hand == 0 {
+			p.hand = p.held
+		}
+		p.hand--
+		i := p.order[p.hand]
+		k := key(i) | key(p.slots[i].gen)<<32
+		e := p.slots[i].entry
+		if e.claimed || e.checking {
 			continue
 		}
 		e.checking = true

@@ -2,6 +2,7 @@ package park
 
 import (
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -130,6 +131,28 @@ func TestBusy(t *testing.T) {
 	servertest.Eventually(t, "they know of the end", func() bool { return !Busy().Load() })
 }
 
+// ticking returns a parker of which only the test calls tick.
+func ticking(t *testing.T) *parker {
+	ep, err := newEpoll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &parker{epoll: ep}
+	p.timer = time.AfterFunc(time.Hour, p.tick)
+	p.timer.Stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.wait(ep)
+	}()
+	t.Cleanup(func() {
+		ep.file.Close()
+		p.timer.Stop()
+		<-ended
+	})
+	return p
+}
+
 // TestReadsWhileParked: code that reads from a parked connection, which it must not,
 // does not keep others from being noticed.
 func TestReadsWhileParked(t *testing.T) {
@@ -220,13 +243,7 @@ func TestCheckedAtOnce(t *testing.T) {
 // TestCheckBound: a check looks at no more than it was told, and at all in turn.
 func TestCheckBound(t *testing.T) {
 	t.Parallel()
-	ep, err := newEpoll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &parker{epoll: ep}
-	p.timer = time.AfterFunc(time.Hour, p.tick)
-	go p.wait(ep)
+	p := ticking(t)
 	const n = 10
 	called := make(chan struct{}, n)
 	for range n {
@@ -242,11 +259,57 @@ func TestCheckBound(t *testing.T) {
 			t.Errorf("%d are parked, want %d", p.held, want)
 		}
 	}
-	p.used = false
-	p.timer.Reset(0)
 	p.mu.Unlock()
 	for range n {
 		servertest.Await(t, called, "a call")
+	}
+}
+
+// looked counts the looks at a socket.
+type looked struct {
+	syscall.RawConn
+	n int
+}
+
+func (l *looked) Read(func(uintptr) bool) error {
+	l.n++
+	return nil
+}
+
+// TestFewOfMany: a check looks at the few that are left of many, and passes over none when
+// another leaves.
+func TestFewOfMany(t *testing.T) {
+	t.Parallel()
+	left := []int{0, 20, 30, 99}
+	for _, leaves := range left {
+		p := ticking(t)
+		var all [100]looked
+		var keys [len(all)]key
+		end := func(i int) {
+			p.claim(keys[i])
+			p.release(keys[i])
+		}
+		for i := range all {
+			_, keys[i], _ = p.enter(&entry{raw: &all[i]})
+		}
+		for i := range all {
+			if !slices.Contains(left, i) {
+				end(i)
+			}
+		}
+		check := func(n int) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.check(n)
+		}
+		check(2)
+		end(leaves)
+		check(2)
+		for _, i := range left {
+			if all[i].n == 0 && i != leaves {
+				t.Errorf("%d has left: %d was not looked at", leaves, i)
+			}
+		}
 	}
 }
 
