@@ -27,7 +27,7 @@ const (
 // A socket is in the epoll instance while it is parked, for one event (EPOLLONESHOT).
 // Its descriptor is used only through its RawConn, which keeps it open meanwhile: the
 // descriptor belongs to the user, who may close it at any time. Closing removes it
-// from the epoll instance without an event.
+// from the epoll instance without an event, unless the socket has a duplicate.
 type parker struct {
 	mu    sync.Mutex
 	epoll *epoll // nil while nothing is parked
@@ -92,7 +92,11 @@ func (p *parker) park(raw syscall.RawConn, now bool, ready func()) error {
 	}
 	var added error
 	err = raw.Control(func(fd uintptr) {
-		added = sys.EpollAdd(ep.fd, int(fd), sys.EPOLLIN|sys.EPOLLONESHOT, uint64(k))
+		const once = sys.EPOLLIN | sys.EPOLLONESHOT
+		added = sys.EpollAdd(ep.fd, int(fd), once, uint64(k))
+		if errors.Is(added, syscall.EEXIST) && !p.parked(e, fd) {
+			added = sys.EpollMod(ep.fd, int(fd), once, uint64(k))
+		}
 	})
 	if err == nil {
 		err = added
@@ -137,6 +141,19 @@ func (p *parker) enter(e *entry) (*epoll, key, error) {
 	p.held++
 	p.used = true
 	return p.epoll, key(i) | key(p.gen)<<32, nil
+}
+
+// parked reports whether an entry other than e has the descriptor. If none has, that was
+// closed while parked, and a duplicate has kept it in the epoll instance.
+func (p *parker) parked(e *entry, fd uintptr) (found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.order[:p.held] {
+		if other := p.slots[i].entry; other != e && !found {
+			other.raw.Control(func(n uintptr) { found = n == fd })
+		}
+	}
+	return found
 }
 
 // claim returns the entry of k for the one caller that may call its ready; nil if there

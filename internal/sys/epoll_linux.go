@@ -38,8 +38,17 @@ func EpollCreate() (int, error) {
 
 // EpollAdd watches fd for the given events until it is closed or removed.
 func EpollAdd(ep, fd int, events uint32, data uint64) error {
+	return epollCtl(ep, unix.EPOLL_CTL_ADD, fd, events, data)
+}
+
+// EpollMod changes what EpollAdd was told.
+func EpollMod(ep, fd int, events uint32, data uint64) error {
+	return epollCtl(ep, unix.EPOLL_CTL_MOD, fd, events, data)
+}
+
+func epollCtl(ep int, op uintptr, fd int, events uint32, data uint64) error {
 	ev := EpollEvent{Events: events, Fd: int32(data), Pad: int32(data >> 32)}
-	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), unix.EPOLL_CTL_ADD, uintptr(fd),
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), op, uintptr(fd),
 		uintptr(unsafe.Pointer(&ev)), 0, 0)
 	if e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
