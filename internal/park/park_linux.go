@@ -206,8 +206,12 @@ func (p *parker) wait(ep *epoll) {
 	}
 	for ep.raw.Read(fetch) == nil {
 		if !p.events.Load() {
-			p.events.Store(true)
-			p.busy.Store(true)
+			p.mu.Lock()
+			if p.epoll == ep { // else no tick would end it
+				p.events.Store(true)
+				p.busy.Store(true)
+			}
+			p.mu.Unlock()
 		}
 		for i := range events[:n] {
 			p.fire(key(events[i].Key()))
@@ -226,6 +230,7 @@ func (p *parker) tick() {
 	if p.held == 0 && !p.used {
 		p.epoll.file.Close()
 		p.epoll, p.slots, p.order = nil, nil, nil
+		p.busy.Store(false)
 		return
 	}
 	p.used = false

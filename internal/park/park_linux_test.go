@@ -99,6 +99,36 @@ func ticking(t *testing.T) *parker {
 	return p
 }
 
+// TestBusyEnds: an event, also one that is handled late, does not keep loops from the
+// processor after the end of the epoll instance, which no tick follows.
+func TestBusyEnds(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		p := ticking(t)
+		_, peer, raw := pair(t)
+		called := make(chan struct{})
+		if err := p.park(raw, false, func() { close(called) }); err != nil {
+			t.Fatal(err)
+		}
+		if late {
+			p.mu.Lock()
+			p.epoll = ticking(t).epoll
+			p.mu.Unlock()
+		}
+		peer.Write([]byte("x"))
+		servertest.Await(t, called, "a call")
+		if p.busy.Load() == late {
+			t.Errorf("late %v: busy is %v after the event", late, late)
+		}
+		p.mu.Lock()
+		p.used = false
+		p.mu.Unlock()
+		if p.tick(); p.epoll != nil || p.busy.Load() {
+			t.Errorf("late %v: busy is %v after the end", late, p.busy.Load())
+		}
+	}
+}
+
 // TestReadsWhileParked: code that reads from a parked connection, which it must not,
 // does not keep others from being noticed.
 func TestReadsWhileParked(t *testing.T) {
