@@ -115,10 +115,10 @@ func (c *Call) SetRemoteAddr(addr string) {
 // block.
 func (c *Call) Direct() bool { return c.writer() == nil }
 
-// Context returns the context of the request. On the fast path, where nothing
-// blocks, it is context.Background.
+// Context returns the context of the request, with the values that were set. On the
+// fast path, where nothing blocks, it is context.Background.
 func (c *Call) Context() context.Context {
-	if r := c.request(); r != nil {
+	if _, r := c.Plain(); r != nil {
 		return r.Context()
 	}
 	return context.Background()

@@ -255,6 +255,28 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// The context has the values that filters outside have set, also beside.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	set := filter.New(func(c *filter.Call) filter.Outcome { c.SetValue(key{}, "a"); return filter.Pass })
+	pass := filter.Around(func(*filter.Call, filter.Next) filter.Outcome { return filter.Pass })
+	for name, between := range map[string]func(http.Handler) http.Handler{
+		"side by side": func(h http.Handler) http.Handler { return h }, "apart": pass,
+	} {
+		var saw [3]any
+		see := filter.New(func(c *filter.Call) filter.Outcome {
+			saw[0], saw[1] = c.Context().Value(key{}), c.Value(key{})
+			c.SetValue(key{}, "b")
+			saw[2] = c.Context().Value(key{})
+			return filter.Pass
+		})
+		r := httptest.NewRequest("GET", "/", nil)
+		if set(between(see(hello))).ServeHTTP(httptest.NewRecorder(), r); saw != [3]any{"a", "a", "b"} {
+			t.Errorf("%s: the filter inside saw %v", name, saw)
+		}
+	}
+}
+
 // The pattern that an inner router finds is visible outside, also after a
 // panic.
 func TestPattern(t *testing.T) {
