@@ -73,14 +73,20 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w, inner := c.Plain()
 	c.free()
 	if inner != r {
-		// The access log is outside, and needs the pattern also after a panic.
+		// The access log is outside, and needs the pattern also after a panic; so is the
+		// server, which removes the files of a form.
 		defer passBack(r, inner)
 	}
 	h.next.ServeHTTP(w, inner)
 }
 
 // passBack sets in r what inner handlers have set in its copy.
-func passBack(r, inner *http.Request) { r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr }
+func passBack(r, inner *http.Request) {
+	r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr
+	if r.MultipartForm == nil {
+		r.MultipartForm = inner.MultipartForm
+	}
+}
 
 func (c *Call) free() {
 	c.Wire().Reset(wire.Request{})

@@ -2,6 +2,7 @@ package filter_test
 
 import (
 	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -277,12 +278,14 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// The pattern that an inner router finds is visible outside, also after a
+// The pattern that an inner router finds is visible outside, and so is a form, also after a
 // panic.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
+	form := new(multipart.Form)
 	mux.HandleFunc("/{x}", func(w http.ResponseWriter, r *http.Request) {
+		r.MultipartForm = form
 		if r.URL.Path == "/panic" {
 			panic(http.ErrAbortHandler)
 		}
@@ -298,8 +301,8 @@ func TestPattern(t *testing.T) {
 				defer func() { recover() }()
 				h.ServeHTTP(httptest.NewRecorder(), r)
 			}()
-			if r.Pattern != "/{x}" {
-				t.Errorf("%s: pattern %q", path, r.Pattern)
+			if r.Pattern != "/{x}" || r.MultipartForm != form {
+				t.Errorf("%s: pattern %q, form %v", path, r.Pattern, r.MultipartForm)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"net/netip"
@@ -315,6 +316,44 @@ func TestPassingNothing(t *testing.T) {
 		if a.Status != 200 || a.Body != "ok" {
 			t.Errorf("%s: got %v", name, a)
 		}
+	}
+}
+
+// A server removes the files of a form that its own request has: one that is parsed by a
+// handler inside is seen outside.
+func TestFormPassesOut(t *testing.T) {
+	t.Parallel()
+	all := everything(t)
+	all["rewrite"] = Must(Rewrite(&RewriteOptions{Rules: []RewriteRule{{"^/a$", "/b"}}}))
+	const form = "--b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n--b--\r\n"
+	for name, mw := range all {
+		var inside, outside *multipart.Form
+		h := mw(hf(func(w http.ResponseWriter, r *http.Request) {
+			if err := r.ParseMultipartForm(100); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			inside = r.MultipartForm
+		}))
+		servers(t, hf(func(w http.ResponseWriter, r *http.Request) {
+			inside, outside = nil, nil
+			h.ServeHTTP(w, r)
+			outside = r.MultipartForm
+		}), func(t *testing.T, url string, c *http.Client) {
+			req, err := http.NewRequest("POST", url+"/a", strings.NewReader(form))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer token")
+			req.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+			res, err := c.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if inside == nil || inside != outside {
+				t.Errorf("%s: the form is %v inside, %v outside", name, inside, outside)
+			}
+		})
 	}
 }
 

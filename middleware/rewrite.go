@@ -208,9 +208,7 @@ func (all *rewrites) plain(w http.ResponseWriter, r *http.Request, next http.Han
 	inner, u := *r, *r.URL
 	u.Path, u.RawPath, u.RawQuery, u.ForceQuery = to, "", query, false
 	inner.URL = &u
-	// What is outside may need them, as on the fast path.
-	defer func() { r.RemoteAddr, r.Pattern = inner.RemoteAddr, inner.Pattern }()
-	next.ServeHTTP(w, &inner)
+	wrap.Serve(next, w, r, &inner)
 }
 
 // apply returns the new path and query; ok is false if no rule matches. It allocates only

@@ -61,10 +61,14 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
-	// As on the fast path; the access log is outside.
+	// As on the fast path; the access log is outside, and the server, which removes the
+	// files of a form.
 	defer func() {
 		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
 			r.Pattern = r2.Pattern
+		}
+		if r.MultipartForm == nil {
+			r.MultipartForm = r2.MultipartForm
 		}
 	}()
 	m.Handler.ServeHTTP(w, &r2)

@@ -3,6 +3,7 @@ package router_test
 import (
 	"errors"
 	"fmt"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -427,6 +428,18 @@ func TestMountPattern(t *testing.T) {
 		if !r.ServeDirect(&x) || req.Pattern != want || x.Wire().Pattern() != want {
 			t.Errorf("%s: plain %q, direct %q, want %q", path, req.Pattern, x.Wire().Pattern(), want)
 		}
+	}
+}
+
+// A form that is parsed below is seen by the server, which removes its files.
+func TestMountForm(t *testing.T) {
+	t.Parallel()
+	form := new(multipart.Form)
+	r := router.New()
+	r.Mount("/m", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { r.MultipartForm = form }))
+	req := httptest.NewRequest("GET", "/m/a", nil)
+	if r.ServeHTTP(httptest.NewRecorder(), req); req.MultipartForm != form {
+		t.Errorf("got %v", req.MultipartForm)
 	}
 }
 
