@@ -6,9 +6,12 @@
 //	defer srv.Close()
 //	res, err := srv.Client().Get(srv.URL)
 //
-// It differs from httptest in two ways. Config is a *chert.Server, so zero
+// It differs from httptest in three ways. Config is a *chert.Server, so zero
 // means the default there and a negative value means none. After StartTLS,
-// Listener is still the plain listener.
+// Listener is still the plain listener. CloseClientConnections, called by a
+// handler, asks for the end of its connection: a response that it sends at once
+// may arrive whole. For a client to see a lost connection, a handler panics with
+// http.ErrAbortHandler.
 //
 // The parts of httptest that need no server, such as NewRecorder and NewRequest,
 // work with chert as they are.

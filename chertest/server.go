@@ -214,7 +214,8 @@ func (s *Server) complain() {
 }
 
 // CloseClientConnections closes all connections, also those that serve a
-// request, except for hijacked ones.
+// request, except for hijacked ones. What a handler that calls it sends at once
+// may still arrive.
 func (s *Server) CloseClientConnections() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
