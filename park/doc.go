@@ -8,7 +8,8 @@
 //			conn.Close()
 //			return
 //		}
-//		handle(m)
+//		conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+//		answer(conn, m)
 //		conn.SetReadDeadline(time.Now().Add(5 * time.Minute))
 //		if err := park.Park(conn, readable); err != nil {
 //			conn.Close()

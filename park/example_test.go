@@ -24,6 +24,7 @@ func ExamplePark() {
 			conn.Close()
 			return
 		}
+		conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // for a client that does not read
 		fmt.Fprintf(conn, "%s, indeed\n", word)
 		conn.SetReadDeadline(time.Now().Add(time.Hour)) // for the next word
 		if err := park.Park(conn, readable); err != nil {

@@ -19,8 +19,9 @@ import (
 // to wait for more.
 //
 // readable may block. A client that sends only the beginning of a message makes it
-// wait for the rest: bound that by a deadline. The next call may begin before Park has
-// returned; so after Park readable leaves conn alone.
+// wait for the rest: bound that by a deadline. One that does not read makes it wait in
+// Write: bound that too. The next call may begin before Park has returned; so after Park
+// readable leaves conn alone.
 //
 // If Park returns nil, readable is called exactly once. If conn is closed meanwhile,
 // or its read deadline passes, it is called within about a second (one more for each
