@@ -53,6 +53,10 @@ new EventSource("/events").onmessage = e => log.textContent += e.data + "\n"
 </script>
 `
 
+// dataLines makes a field of each line: all of these end one, and the next would be a field of
+// the publisher's choice.
+var dataLines = strings.NewReplacer("\r\n", "\ndata: ", "\r", "\ndata: ", "\n", "\ndata: ")
+
 func (b *broker) events(w http.ResponseWriter, r *http.Request) {
 	ch := make(chan string, 16)
 	b.mu.Lock()
@@ -72,7 +76,7 @@ func (b *broker) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case text := <-ch:
-			if _, err := fmt.Fprintf(w, "data: %s\n\n", strings.ReplaceAll(text, "\n", "\ndata: ")); err != nil {
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", dataLines.Replace(text)); err != nil {
 				return
 			}
 			if err := rc.Flush(); err != nil {
