@@ -87,7 +87,7 @@ func (s *sockets) remove(c *websocket.Conn) {
 
 // goAway begins the closing handshake on all connections. Nothing can be
 // written after it, so a handler ends with its next message, when the client
-// has responded, or after five seconds.
+// has responded, or after five seconds; one that is writing, when that ends.
 func (s *sockets) goAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,6 +103,10 @@ func sayBye(c *websocket.Conn) {
 	c.SetReadDeadline(until)
 }
 
+// inTime is how long a client may take to accept a message. Without a limit, one that does
+// not read would hold its handler, for which main waits at the end.
+const inTime = 10 * time.Second
+
 func echo(c *websocket.Conn) {
 	c.SetReadLimit(16 << 20)
 	for {
@@ -110,6 +114,7 @@ func echo(c *websocket.Conn) {
 		if err != nil {
 			return
 		}
+		c.SetWriteDeadline(time.Now().Add(inTime))
 		if err := c.WriteMessage(kind, p); err != nil {
 			return
 		}
@@ -133,6 +138,7 @@ func push(c *websocket.Conn, every time.Duration) {
 	for {
 		select {
 		case now := <-tick.C:
+			c.SetWriteDeadline(now.Add(inTime))
 			if c.WriteMessage(websocket.TextMessage, []byte(now.Format(time.RFC3339Nano))) != nil {
 				return
 			}

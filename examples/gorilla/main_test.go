@@ -105,6 +105,20 @@ func TestPush(t *testing.T) {
 	})
 }
 
+// A client that does not read does not hold its handler.
+func TestWritesEnd(t *testing.T) {
+	s := newSockets()
+	srv := engines.NetHTTP.Start(t, wscheck.Bounded(t, s.handler(time.Millisecond)))
+	c := wscheck.Dial(t, srv, "/echo")
+	c.Send(ws.OpText, true, "hello")
+	c.Expect(ws.OpText, "hello")
+	c.Close()
+	c = wscheck.Dial(t, srv, "/push")
+	c.Receive()
+	c.Close()
+	ended(t, s)
+}
+
 // Shutdown with a WebSocket open: the client receives a close frame, and
 // everything ends.
 func TestShutdown(t *testing.T) {

@@ -57,6 +57,7 @@ func (g gorilla) message() error {
 	if err != nil {
 		return err
 	}
+	g.SetWriteDeadline(time.Now().Add(inTime))
 	return g.WriteMessage(kind, p)
 }
 
@@ -103,6 +104,7 @@ func (s *sockets) inLoop(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
+		c.SetWriteDeadline(time.Now().Add(inTime))
 		if err := c.WriteMessage(kind, p); err != nil {
 			return
 		}

@@ -38,7 +38,8 @@ func main() {
 const (
 	// maxMessage bounds messages, in bytes.
 	maxMessage = 16 << 20
-	// A message must be complete in time, or its client would hold a goroutine.
+	// A message must be complete in time, and then its answer accepted, or its client would
+	// hold a goroutine.
 	inTime = 20 * time.Second
 	// silence is how long a client may send nothing.
 	silence = 10 * time.Minute
@@ -128,6 +129,12 @@ func (c *buffered) Buffered() int {
 		return 0
 	}
 	return c.r.Buffered()
+}
+
+// Write bounds how long the client may accept nothing.
+func (c *buffered) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(inTime))
+	return c.Conn.Write(p)
 }
 
 // NetConn returns the connection without the reader.

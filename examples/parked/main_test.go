@@ -80,6 +80,19 @@ func TestTogether(t *testing.T) {
 	})
 }
 
+// A client that does not read holds no goroutine.
+func TestWritesEnd(t *testing.T) {
+	for _, style := range styles {
+		s := new(sockets)
+		c := wscheck.Dial(t, engines.NetHTTP.Start(t, wscheck.Bounded(t, s.handler())), style.path)
+		for _, op := range []ws.OpCode{ws.OpText, ws.OpPing, ws.OpClose} {
+			c.Send(op, true, "")
+			c.Receive()
+		}
+		engines.Eventually(t, "the connection has ended", func() bool { return s.count() == 0 })
+	}
+}
+
 // A connection that is closed by the server's program, by the client, or without a Close
 // frame leaves nothing.
 func TestEnds(t *testing.T) {
