@@ -105,6 +105,7 @@ type rare struct {
 	owes   bool // a Pong, with this payload: the answer to the last Ping could not be sent at once
 	pong   []byte
 	why    *wsframe.Error // for OnClose; nil while it is not known
+	less   chan struct{}  // see Conn.less; nil before the first
 	beside beside         // if the connection is a stream of one with others; the Link's owner's
 }
 
@@ -176,25 +177,42 @@ func (c *Conn) Congested() bool {
 
 // Write sends a message like Send, but waits while the client reads too slowly. It
 // returns net.ErrClosed when the connection is closed, and ctx's error when that
-// ends first; the message has not been sent then. Called by OnMessage, it keeps a
-// goroutine.
+// has ended or ends first; the message has not been sent then. Called by OnMessage, it
+// keeps a goroutine.
 func (c *Conn) Write(ctx context.Context, t Type, p []byte) error {
-	for {
+	for ctx.Err() == nil {
 		c.mu.Lock()
 		err := c.send(t, p)
 		c.mu.Unlock()
 		if err != ErrSlow {
 			return err
 		}
-		less := make(chan struct{})
-		c.link.Follow(func() { close(less) })
 		select {
-		case <-less:
+		case <-c.less():
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 		sched.Point("write", 0)
 	}
+	return ctx.Err()
+}
+
+// less returns a channel that is closed when the client has accepted something of what waits.
+// Calls of Write share it: those that have given up leave nothing behind.
+func (c *Conn) less() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.seldom()
+	select {
+	case <-r.less:
+		r.less = nil
+	default:
+	}
+	if r.less == nil {
+		less := make(chan struct{})
+		c.link.Follow(func() { close(less) })
+		r.less = less
+	}
+	return r.less
 }
 
 // Close sends a Close frame after everything that was sent before, and ends the

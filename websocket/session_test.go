@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,60 @@ func TestMessagesTakeTurns(t *testing.T) {
 		got = 0
 		if next := s.Data(false); next != link.Requeue || got > clockEvery {
 			t.Errorf("%d messages in a turn, %d at most; %d", got, clockEvery, next)
+		}
+	}
+}
+
+// deafLink is a stuckLink that keeps what Follow was given.
+type deafLink struct {
+	stuckLink
+	follow []func()
+}
+
+func (l *deafLink) Follow(f func()) { l.follow = append(l.follow, f) }
+
+// ending is a context that ends when it has been asked once.
+type ending struct {
+	context.Context
+	asked bool
+}
+
+func (e *ending) Err() error {
+	if !e.asked {
+		e.asked = true
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestWriteGivesUp: a Write whose context has ended sends nothing, and those whose contexts end
+// leave nothing behind.
+func TestWriteGivesUp(t *testing.T) {
+	t.Parallel()
+	s, _ := stuck(t, &Options{Slow: SlowDrop})
+	c, l := s.conn(), new(deafLink)
+	c.link = l
+	p := make([]byte, 1000)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Write(done, TypeText, p); err != context.Canceled || l.held != 0 {
+		t.Errorf("an ended context: %v, %d bytes were sent", err, l.held)
+	}
+	for turn := range 2 {
+		for c.Send(TypeText, p) == nil {
+		}
+		for range 3 {
+			if err := c.Write(&ending{Context: done}, TypeText, p); err != context.Canceled {
+				t.Errorf("a context that ends: %v", err)
+			}
+		}
+		if n := len(l.follow); n != turn+1 {
+			t.Fatalf("turn %d: Follow was called %d times", turn, n)
+		}
+		l.held = 0
+		l.follow[turn]()
+		if err := c.Write(t.Context(), TypeText, p); err != nil {
+			t.Error(err)
 		}
 	}
 }
