@@ -72,12 +72,17 @@ func adaptFile(file string, translate func(string) (string, []adapt.Note, error)
 		return failure{err}
 	}
 	toml, notes, err := translate(string(text))
+	var wrong adapt.Note
+	if errors.As(err, &wrong) {
+		fmt.Fprintln(stderr, noteLine(file, wrong))
+		return errSaid
+	}
 	if err != nil {
 		return failure{fmt.Errorf("%s: %w", file, err)}
 	}
 	fmt.Fprintf(stdout, "# Translated by chert adapt from %s.\n", quote(filepath.Base(file)))
 	for _, n := range notes {
-		line := fmt.Sprintf("%s:%d: %s", file, n.Line, printable(n.Text))
+		line := noteLine(file, n)
 		fmt.Fprintln(stderr, line)
 		fmt.Fprintln(stdout, "# "+line)
 	}
@@ -86,6 +91,10 @@ func adaptFile(file string, translate func(string) (string, []adapt.Note, error)
 		return errSaid
 	}
 	return nil
+}
+
+func noteLine(file string, n adapt.Note) string {
+	return fmt.Sprintf("%s:%d: %s", file, n.Line, printable(n.Text))
 }
 
 // printable replaces what a terminal, or a comment of TOML, must not get.

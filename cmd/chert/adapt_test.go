@@ -37,7 +37,7 @@ func TestAdapt(t *testing.T) {
 		want string
 		args []string
 	}{
-		{exitFailure, "is left out", []string{"--from", "caddy", other}}, {exitFailure, "no semicolon", []string{other}}, {exitUsage, `--from wants "nginx" or "caddy"`, []string{"--from", "apache", other}},
+		{exitFailure, "is left out", []string{"--from", "caddy", other}}, {exitFailure, other + ":2: \"root\" has no semicolon\n", []string{other}}, {exitUsage, `--from wants "nginx" or "caddy"`, []string{"--from", "apache", other}},
 		{exitUsage, "want one file", nil}, {exitFailure, "no such file", []string{filepath.Join(dir, "gone")}},
 	} {
 		if code, _, stderr := inProcess(t, append([]string{"adapt"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, tt.want) {

@@ -18,7 +18,10 @@ type Note struct {
 	Text string
 }
 
-// Nginx translates a configuration of nginx. It is an error if the text is none.
+// Error implements error: why a text is no configuration.
+func (n Note) Error() string { return fmt.Sprintf("line %d: %s", n.Line, n.Text) }
+
+// Nginx translates a configuration of nginx. It is an error if the text is none, a Note if a line shows that.
 func Nginx(text string) (toml string, notes []Note, err error) {
 	if len(text) > MaxSize {
 		return "", nil, fmt.Errorf("it is longer than 1 MiB")
@@ -34,7 +37,7 @@ func Nginx(text string) (toml string, notes []Note, err error) {
 	return o.String(), o.sorted(), nil
 }
 
-// Caddy translates a Caddyfile. It is an error if the text is none.
+// Caddy translates a Caddyfile. Its errors are as Nginx's.
 func Caddy(text string) (toml string, notes []Note, err error) {
 	if len(text) > MaxSize {
 		return "", nil, fmt.Errorf("it is longer than 1 MiB")

@@ -106,7 +106,7 @@ func (s *scanner) quoted(quote byte) (string, error) {
 		}
 		b.WriteByte(c)
 	}
-	return "", fmt.Errorf("line %d: a quotation has no end", begun)
+	return "", Note{begun, "a quotation has no end"}
 }
 
 // plain reads a word without quotes. A brace after a dollar sign is nginx's variable, and one
@@ -150,9 +150,9 @@ func digits(text string) bool {
 // parse reads directives until the end of a block or, at depth 0, of the text.
 func (s *scanner) parse(depth int) (all []directive, err error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("line %d: blocks are more than %d deep", s.line, maxDepth)
+		return nil, Note{s.line, fmt.Sprintf("blocks are more than %d deep", maxDepth)}
 	}
-	d := directive{line: s.line}
+	d, begun := directive{line: s.line}, s.line
 	finish := func() {
 		if len(d.words) > 0 {
 			all = append(all, d)
@@ -175,7 +175,7 @@ func (s *scanner) parse(depth int) (all []directive, err error) {
 		case open:
 			if len(d.words) == 0 {
 				if !s.lines || depth > 0 {
-					return nil, fmt.Errorf("line %d: a block without a name", s.line)
+					return nil, Note{s.line, "a block without a name"}
 				}
 				d.words, d.line = []string{""}, s.line // Caddy's global options
 			}
@@ -188,19 +188,19 @@ func (s *scanner) parse(depth int) (all []directive, err error) {
 			finish()
 		case closed:
 			if depth == 0 {
-				return nil, fmt.Errorf("line %d: a } without a {", s.line)
+				return nil, Note{s.line, "a } without a {"}
 			}
 			if len(d.words) > 0 && !s.lines {
-				return nil, fmt.Errorf("line %d: %q has no semicolon", d.line, d.name())
+				return nil, Note{d.line, fmt.Sprintf("%q has no semicolon", d.name())}
 			}
 			finish()
 			return all, nil
 		case eof:
 			if depth > 0 {
-				return nil, fmt.Errorf("line %d: a { has no }", s.line)
+				return nil, Note{begun, "a { has no }"}
 			}
 			if len(d.words) > 0 && !s.lines {
-				return nil, fmt.Errorf("line %d: %q has no semicolon", d.line, d.name())
+				return nil, Note{d.line, fmt.Sprintf("%q has no semicolon", d.name())}
 			}
 			finish()
 			return all, nil
