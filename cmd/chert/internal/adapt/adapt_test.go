@@ -86,9 +86,11 @@ func TestNginx(t *testing.T) {
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\", \"*.a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},
 		{"keepalive_timeout 30s;\nserver { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; server_name b.example; root /v; }",
 			"idle_timeout = \"30s\"\n[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n\n" +
-				"[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"\n", ""},
+				"[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"\n", "3: b.example has no TLS, which other servers have"},
 		{"server { server_name a.example; root /w; }\nserver { server_name a.example; root /v; }", site, "2: host a.example has a server already"},
 		{"}", "", "line 1: a } without a {"}, {"server { listen 80 }", "", `line 1: "listen" has no semicolon`}, {"a 'b", "", "line 1: a quotation has no end"},
+		{"\nserver {\n\n location / {\n }\n", "", "line 2: a { has no }"}, {"server\n\n{", "", "line 3: a { has no }"},
+		{"server { server_name ~^a; root /w; }", strings.Replace(site, "a.example", "*", 1), "1: server_name has no other host, so that the site is for all"},
 		{strings.Repeat("a {", 40), "", "blocks are more than 32 deep"}, {"{ }", "", "a block without a name"},
 	} {
 		out, notes, err := Nginx(tt.in)
@@ -112,7 +114,8 @@ func TestNginxToTLS(t *testing.T) {
 		secure   = "server { listen 443 ssl; server_name a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\n"
 		site     = "\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\""
 		redirect = "listen = [\":443\"]\nhttp_redirect = \":80\"" + site
-		both     = "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false" + site
+		alone    = "listen = [\":443\"]" + site
+		acme     = "location /.well-known/acme-challenge/ { root /v; } "
 		other    = "\n\n[[redirect]]\nhosts = [\"a.example\"]\nto = \"https://b.example{uri}\"\nstatus = 301"
 	)
 	for _, tt := range []struct{ plain, out, note string }{
@@ -124,18 +127,26 @@ func TestNginxToTLS(t *testing.T) {
 		{"server_name www.a.example a.example; return 301 https://a.example$request_uri;", redirect,
 			"all is redirected to a.example here; http_redirect leaves the host as it is"},
 		{"server_name .a.example; return 301 https://a.example$request_uri;", redirect, "all is redirected to a.example here"},
-		{"server_name a.example; return 301 https://b.example$request_uri;", both, "host a.example has a server with TLS"},
-		{"server_name a.example; return 301 https://a.example/b$request_uri;", both, "host a.example has a server with TLS"},
+		{"server_name a.example; location / { return 301 https://$host$request_uri; }", redirect, ""},
+		{"server_name a.example; location / { return 301 https://a.example$request_uri; } " + acme, redirect,
+			"location /.well-known/acme-challenge/ is left out: http_redirect redirects all"},
+		{"server_name a.example; rewrite ^ https://$server_name$request_uri? permanent;", redirect, ""},
+		{"server_name a.example; rewrite ^/(.*)$ https://$host/$1 permanent;", redirect, ""},
+		{"server_name a.example; rewrite ^/b/(.*)$ https://$host/$1 permanent; root /v;", alone, "host a.example has a server with TLS"},
+		{"server_name a.example; if ($scheme != \"https\") { return 301 https://$host$request_uri; } root /w;", redirect, ""},
+		{"server_name a.example; return 404; location / { return 301 https://$host$request_uri; }", alone, "host a.example has a server with TLS"},
+		{"server_name a.example; return 301 https://b.example$request_uri;", alone, "host a.example has a server with TLS"},
+		{"server_name a.example; return 301 https://a.example/b$request_uri;", alone, "host a.example has a server with TLS"},
 		{"if ($host = a.example) { return 301 https://$host$request_uri; } server_name a.example; return 404;", redirect,
 			"return of other hosts is left out"},
 		{"if ($host = a.example) { return 301 https://$host$request_uri; } if ($host = b.example) " +
 			"{ return 301 https://b.example$request_uri; } server_name a.example b.example;", redirect, ""},
-		{"if ($host = b.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", both, "if is left out"},
-		{"if ($host = a.example) { return 301 https://$host/new; } server_name a.example; root /v;", both, "if is left out"},
-		{"if ($host != a.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", both, "if is left out"},
-		{"server_name a.example; root /v;", both, "host a.example has a server with TLS"},
-		{"server_name a.example b.example; root /v;", both + "\n\n[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"",
-			"host a.example has a server with TLS"},
+		{"if ($host = b.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", alone, "host a.example has a server with TLS"},
+		{"if ($host = a.example) { return 301 https://$host/new; } server_name a.example; root /v;", alone, "host a.example has a server with TLS"},
+		{"if ($host != a.example) { return 301 https://$host$request_uri; } server_name a.example; root /v;", alone, "host a.example has a server with TLS"},
+		{"server_name a.example; root /v;", alone, "host a.example has a server with TLS"},
+		{"server_name a.example b.example; root /v;", alone + "\n\n[[site]]\nhosts = [\"b.example\"]\nroot = \"/v\"",
+			"b.example has no TLS, which other servers have"},
 	} {
 		plain := "server { listen 80; " + tt.plain + " }\n"
 		for _, in := range []string{secure + plain, plain + secure} {
@@ -147,6 +158,24 @@ func TestNginxToTLS(t *testing.T) {
 			if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || !alike(out, tt.out) {
 				t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", in, out, said, err, tt.out, tt.note)
 			}
+		}
+	}
+	for _, tt := range []struct{ other, out, note string }{
+		// A server with both has its redirect in an if; where others are redirected, nobody is served.
+		{"listen 80; if ($scheme = http) { return 301 https://$host$request_uri; }", strings.Replace(redirect, "a.example", "b.example", 1), ""},
+		{"listen 80; location / { if ($https != on) { return 301 https://$host/x; } }", strings.Replace(redirect, "a.example", "b.example", 1), "if is left out"},
+		{"listen 80; if ($slow) { return 503; }", "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false" + strings.Replace(site, "a.example", "b.example", 1), "if is left out"},
+		{"listen 80; } server { listen 80; server_name c.example; return 301 https://$host$request_uri;", strings.Replace(redirect, "a.example", "b.example", 1),
+			"b.example is not served on :80, where others are with TLS only"},
+	} {
+		in := strings.Replace(strings.Replace(secure, "a.example", "b.example", 1), "root /w;", "root /w; "+tt.other, 1)
+		out, notes, err := Nginx(in)
+		said := ""
+		for _, n := range notes {
+			said += n.Text
+		}
+		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || !alike(out, tt.out) {
+			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", in, out, said, err, tt.out, tt.note)
 		}
 	}
 	// Without an encrypted server it is a redirect like another.

@@ -2,8 +2,6 @@ package adapt
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -23,8 +21,7 @@ type nginx struct {
 type server struct {
 	d             *directive
 	plain, secure []string
-	redirects     bool     // to the same hosts with https, and nothing else
-	hosts         []string // nil if redirects
+	hosts         []string
 }
 
 // unneeded are directives whose effect chert has by itself, or that tune nginx alone.
@@ -90,45 +87,6 @@ func spaced(block []directive) {
 	}
 }
 
-// all translates the servers, when all are known.
-func (n *nginx) all() {
-	for i := range n.servers {
-		n.addresses(&n.servers[i])
-	}
-	var plain, secure []string
-	for _, s := range n.servers {
-		secure = append(secure, s.secure...)
-	}
-	for i := range n.servers {
-		s := &n.servers[i]
-		if s.redirects = len(secure) > 0 && n.redirectsToTLS(s); !s.redirects {
-			s.hosts = n.hosts(s)
-			plain = append(plain, s.plain...)
-		}
-	}
-	plain, secure = unique(plain), unique(secure)
-	switch {
-	case len(secure) == 0:
-		n.listen = plain
-	case len(plain) == 0:
-		n.listen = secure
-	}
-	for i := range n.servers {
-		n.server(&n.servers[i])
-	}
-	if n.quic {
-		n.head = append(n.head, "http3 = true")
-	}
-	if len(secure) > 0 && len(plain) > 0 { // tables, after all other keys
-		for _, addr := range secure {
-			n.head = append(n.head, "[[listen]]", "address = "+quote(addr))
-		}
-		for _, addr := range plain {
-			n.head = append(n.head, "[[listen]]", "address = "+quote(addr), "tls = false")
-		}
-	}
-}
-
 func unique(all []string) (out []string) {
 	for _, s := range all {
 		if !slices.Contains(out, s) {
@@ -138,204 +96,12 @@ func unique(all []string) (out []string) {
 	return out
 }
 
-// addresses reads where a server listens.
-func (n *nginx) addresses(s *server) {
-	for i := range s.d.block {
-		d := &s.d.block[i]
-		if d.name() != "listen" {
-			continue
-		}
-		addr := strings.Replace(d.arg(0), "[::]:", ":", 1)
-		addr = strings.Replace(addr, "*:", ":", 1)
-		if _, ok := number(addr); ok {
-			addr = ":" + addr
-		} else if !strings.Contains(addr, ":") {
-			addr += ":80"
-		}
-		secure := false
-		for _, option := range d.words[min(2, len(d.words)):] {
-			switch option {
-			case "ssl":
-				secure = true
-			case "proxy_protocol":
-				n.note(d.line, "listen ... proxy_protocol is left out: want proxy_protocol in [[listen]], with the "+
-					"addresses of the proxies")
-			case "quic":
-				secure, n.quic = true, true // on the port of TCP, of which there is to be one
-			}
-		}
-		if secure {
-			s.secure = append(s.secure, addr)
-		} else {
-			s.plain = append(s.plain, addr)
-		}
-	}
-	if len(s.plain)+len(s.secure) == 0 {
-		s.plain = []string{":80"}
-	}
-}
-
-// redirectsToTLS reports whether a server does nothing but redirect to the same host with https, or to one host of its
-// own.
-func (n *nginx) redirectsToTLS(s *server) bool {
-	if len(s.secure) > 0 {
-		return false
-	}
-	var names, redirected []string
-	var to *directive
-	for i := range s.d.block {
-		d := &s.d.block[i]
-		switch {
-		case d.name() == "server_name":
-			names = append(names, d.words[1:]...)
-		case d.name() == "return" && to == nil:
-			to = d
-		case d.name() == "if":
-			redirected = append(redirected, hostToTLS(d))
-		}
-	}
-	if slices.Equal(slices.Sorted(slices.Values(unique(names))), slices.Sorted(slices.Values(unique(redirected)))) &&
-		len(names) > 0 {
-		if to != nil {
-			n.note(to.line, "return of other hosts is left out: http_redirect redirects all")
-		}
-		return true
-	}
-	if to == nil {
-		return false
-	}
-	host, ok := strings.CutPrefix(to.arg(1), "https://")
-	host, all := strings.CutSuffix(host, "$request_uri")
-	host = strings.TrimSuffix(host, ":443")
-	switch {
-	case !ok || !all:
-		return false
-	case host == "$host" || host == "$http_host" || host == "$server_name":
-		return true
-	case !slices.ContainsFunc(names, func(name string) bool {
-		return strings.EqualFold(strings.TrimPrefix(name, "."), host)
-	}):
-		return false
-	}
-	if len(names) > 1 || names[0] != host {
-		n.note(to.line, "all is redirected to %s here; http_redirect leaves the host as it is", host)
-	}
-	return true
-}
-
-// hostToTLS returns the host that an if redirects to https, as those that Certbot writes do; "" for another if.
-func hostToTLS(d *directive) string {
-	if len(d.words) != 4 || d.arg(0) != "($host" || d.arg(1) != "=" || len(d.block) != 1 {
-		return ""
-	}
-	host, closed := strings.CutSuffix(d.arg(2), ")")
-	only := &d.block[0]
-	if !closed || only.name() != "return" || !slices.Contains([]string{"https://$host$request_uri",
-		"https://" + host + "$request_uri"}, only.arg(1)) {
-		return ""
-	}
-	return host
-}
-
-// hosts reads server_name, and default_server of listen.
-func (n *nginx) hosts(s *server) (hosts []string) {
-	for i := range s.d.block {
-		d := &s.d.block[i]
-		if d.name() == "listen" && slices.Contains(d.words, "default_server") {
-			hosts = append(hosts, "*")
-		}
-		if d.name() != "server_name" {
-			continue
-		}
-		for _, name := range d.words[1:] {
-			switch {
-			case name == "_" || name == "":
-				hosts = append(hosts, "*")
-			case strings.HasPrefix(name, "~") || strings.HasSuffix(name, ".*"):
-				n.note(d.line, "server_name %s is left out: hosts are names, and \"*.\" before one", name)
-			case strings.HasPrefix(name, "."):
-				hosts = append(hosts, name[1:], "*"+name)
-			default:
-				hosts = append(hosts, name)
-			}
-		}
-	}
-	if hosts = unique(hosts); len(hosts) == 0 {
-		hosts = []string{"*"}
-	}
-	return hosts
-}
-
 func (n *nginx) server(s *server) {
-	if s.redirects {
-		if n.redirect != "" && !slices.Contains(s.plain, n.redirect) {
-			n.note(s.d.line, "redirects to https from several addresses; http_redirect is one")
-		}
-		n.redirect = s.plain[0]
-		return
-	}
 	out := &site{line: s.d.line, name: "site", hosts: s.hosts}
 	n.sites = append(n.sites, out)
-	n.claim(out, len(s.secure) > 0)
 	t := &inServer{nginx: n, site: out, root: "html"}
 	t.read(inherit(n.outer, s.d.block))
 	n.local(s, out)
-}
-
-// local keeps a site from clients of other machines if its server listens for this one only, unlike others: chert
-// serves every site on every address.
-func (n *nginx) local(s *server, out *site) {
-	own := slices.Concat(s.plain, s.secure)
-	public := func(addr string) bool { return addr == ":80" || addr == ":443" }
-	if slices.ContainsFunc(own, public) || !slices.ContainsFunc(n.servers, func(o server) bool {
-		return !o.redirects && slices.ContainsFunc(slices.Concat(o.plain, o.secure), func(addr string) bool {
-			return !slices.Contains(own, addr)
-		})
-	}) {
-		return
-	}
-	n.note(s.d.line, "%s is served on the addresses of other servers too: every site is on all",
-		strings.Join(s.hosts, " "))
-	var clients []string
-	for _, addr := range own {
-		host, _, _ := net.SplitHostPort(addr)
-		ip, _ := netip.ParseAddr(host)
-		switch {
-		case strings.HasPrefix(addr, "unix:"):
-			clients = append(clients, "unix")
-		case ip.IsLoopback() || host == "localhost":
-			clients = append(clients, "127.0.0.0/8", "::1")
-		default:
-			return
-		}
-	}
-	if out.name == "site" && !hasKey(out.keys, "allow") {
-		n.note(s.d.line, "only clients of this machine are admitted to it")
-		out.key("allow", list(unique(clients)))
-	}
-}
-
-// claim removes hosts that another server has: one that is encrypted, unless s is, or an earlier one.
-func (n *nginx) claim(s *site, encrypted bool) {
-	s.hosts = slices.DeleteFunc(s.hosts, func(h string) bool {
-		if !encrypted && slices.ContainsFunc(n.servers, func(o server) bool {
-			return len(o.secure) > 0 && slices.Contains(o.hosts, h)
-		}) {
-			n.note(s.line, "host %s has a server with TLS, which is for requests without TLS too: this one is left "+
-				"out", h)
-			return true
-		}
-		for _, other := range n.sites {
-			if other != s && slices.Contains(other.hosts, h) {
-				n.note(s.line, "host %s has a server already", h)
-				return true
-			}
-		}
-		return false
-	})
-	if len(s.hosts) == 0 {
-		n.sites = slices.DeleteFunc(n.sites, func(o *site) bool { return o == s })
-	}
 }
 
 // zone reads limit_req_zone.
