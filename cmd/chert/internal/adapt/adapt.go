@@ -129,6 +129,7 @@ type route struct {
 	tables []string
 	sole   bool     // nginx looks for no regular expression that matches as well
 	hidden []string // if it forwards, patterns
+	itself string   // a path without a slash at its end, which another route is to be for
 }
 
 func (s *site) key(key, value string)  { s.keys = withKey(s.keys, key, value) }
@@ -169,6 +170,21 @@ func (s *site) add(r *route) {
 		return
 	}
 	s.routes = append(s.routes, r)
+}
+
+// exact adds the routes for the paths themselves of those for what is below them, which would be redirected otherwise.
+func (s *site) exact() {
+	for i := len(s.routes) - 1; i >= 0; i-- {
+		r := s.routes[i]
+		path := "path = " + quote(r.itself)
+		if r.itself == "" || slices.ContainsFunc(s.routes, func(o *route) bool { return o.keys[0] == path }) {
+			continue
+		}
+		one := &route{keys: slices.Clone(r.keys), tables: slices.Clone(r.tables), sole: r.sole,
+			hidden: slices.Clone(r.hidden)}
+		one.keys[0] = path
+		s.routes = slices.Insert(s.routes, i+1, one)
+	}
 }
 
 // nobody is the value of deny that refuses all clients.

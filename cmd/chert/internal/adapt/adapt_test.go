@@ -38,6 +38,9 @@ func problems(t *testing.T, text string) (all []string) {
 	return all
 }
 
+// implicit is what nginx does without client_max_body_size.
+const implicit = "limits.body = \"1MiB\"\n"
+
 func TestNginx(t *testing.T) {
 	t.Parallel()
 	const site = "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n"
@@ -56,7 +59,7 @@ func TestNginx(t *testing.T) {
 		{wrap("deny all; allow 10.0.0.1;"), site + "deny = [\"all\"]\n", "deny all comes before other rules"},
 		{wrap("auth_request /x;"), site + "deny = [\"all\"]\n", "1: auth_request is left out"},
 		{wrap("client_max_body_size 10m;"), site + "limits.body = \"10MiB\"\n", ""},
-		{wrap("location /api/ { proxy_pass http://b; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n", ""},
+		{wrap("location /api/ { proxy_pass http://b; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n" + implicit, ""},
 		{wrap("location ~ \\.php$ { fastcgi_pass b; }"), strings.Replace(site, "root", "root", 1) + "hidden = [\"*.php\"]\n", "1: fastcgi_pass is left out"},
 		{wrap("location ~* \\.(png|jpg)$ { expires 30d; }"), site + "[[site.rules]]\nmatch = [\"*.png\", \"*.jpg\"]\nheaders = { \"Cache-Control\" = \"max-age=2592000\" }\n", ""},
 		{wrap("location ~ /\\. { deny all; }"), site, ""},
@@ -68,10 +71,10 @@ func TestNginx(t *testing.T) {
 		{wrap("location / { auth_basic a; auth_basic_user_file u; } location = /h { return 200 ok; }"), strings.Replace(site, "root = \"/w\"\n", "", 1) +
 			"[[site.route]]\npath = \"/{path...}\"\nroot = \"/w\"\nbasic_auth.realm = \"a\"\nbasic_auth.htpasswd = \"u\"\n[[site.route]]\npath = \"/h\"\nrespond = 200\nbody = \"ok\"\n", ""},
 		{wrap("location / { allow 10.0.0.1; deny all; } deny 192.0.2.1;"), site + "allow = [\"10.0.0.1\"]\n", ""},
-		{wrap("deny 192.0.2.1; location /x/ { allow 10.0.0.1; deny all; } location /y/ { allow all; } location /z/ { alias /q; }"), site +
+		{wrap("deny 192.0.2.1; location /x/ { allow 10.0.0.1; deny all; } location /y/ { allow all; } location /z/ { alias /q/; }"), site +
 			"deny = [\"192.0.2.1\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\ndeny = []\n" +
 			"[[site.route]]\npath = \"/y/{path...}\"\nroot = \"/w/y\"\ndeny = []\n[[site.route]]\npath = \"/z/{path...}\"\nroot = \"/q\"\n", ""},
-		{wrap("try_files $uri /i; location /x/ { alias /q; } location = /y { return 200; }"), site +
+		{wrap("try_files $uri /i; location /x/ { alias /q/; } location = /y { return 200; }"), site +
 			"try = [\"{path}\", \"/i\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/q\"\ntry = []\n[[site.route]]\npath = \"/y\"\nrespond = 200\n", ""},
 		{wrap("auth_request /a; location / { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\nallow = [\"10.0.0.1\"]\n", "1: auth_request is left out"},
 		{wrap("satisfy any; location /x/ { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\n",

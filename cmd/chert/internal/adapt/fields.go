@@ -10,6 +10,7 @@ import (
 
 // headers writes the fields that add_header has: with always for all responses. Further ones of a name are added.
 func (t *inServer) headers(l *level) {
+	t.removed(l)
 	var always, some []string
 	var more [][]string
 	const success = `status = ["2xx", "3xx"]`
@@ -39,6 +40,28 @@ func (t *inServer) headers(l *level) {
 		l.table("["+l.name+".response_headers]", lines...)
 	}
 }
+
+// removed writes the fields that proxy_hide_header removes from what comes from an upstream, before those that
+// add_header has in their place.
+func (t *inServer) removed(l *level) {
+	for _, name := range unique(l.hidden) {
+		values, strict := l.fields[name], l.strict
+		if l.inherited && t.own != nil {
+			values, strict = slices.Concat(t.own.fields[name], values), t.own.strict
+		}
+		switch remove := "remove = " + quote(name); {
+		case name == "":
+		case name == hsts && strict != "":
+			l.table("["+l.name+".response_headers]", "set = { "+quote(name)+" = "+quote(strict)+" }")
+		case values == nil:
+			l.table("["+l.name+".response_headers]", remove)
+		case !strings.HasPrefix(values[0], "always "): // the others are in place of the upstream's
+			l.table("["+l.name+".response_headers]", `status = ["4xx", "5xx"]`, remove)
+		}
+	}
+}
+
+const hsts = "Strict-Transport-Security"
 
 // rules writes those of files. Several of a name are one, with a list.
 func (t *inServer) rules(d *directive, patterns []string, l *level) {
@@ -72,12 +95,13 @@ func (t *inServer) field(d *directive, l *level) {
 	name, value := http.CanonicalHeaderKey(d.arg(0)), d.arg(1)
 	switch {
 	case name == "Alt-Svc" && t.quic: // chert has its own
-	case name == "Strict-Transport-Security":
+	case name == hsts && l.name == "site":
 		m := maxAge.FindStringSubmatch(value)
 		if m == nil {
 			t.unknown(d)
 			return
 		}
+		l.strict = value
 		l.key("hsts", quote(m[1]+"s"))
 		if m[2] != "" {
 			l.key("hsts_subdomains", "true")

@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,9 +82,11 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 	}
 	t.requestFields(d, to, key)
 	for _, in := range t.set(d, "proxy_hide_header") {
-		if in.arg(0) != "" {
-			table("["+prefix+".response_headers]", "remove = "+quote(in.arg(0)))
-		}
+		l.hidden = append(l.hidden, http.CanonicalHeaderKey(in.arg(0)))
+	}
+	l.inherited = !has(d.block, "add_header")
+	if t.set(d, "client_max_body_size") == nil {
+		key("limits.body", quote("1MiB")) // nginx's default, of which files need none
 	}
 	for _, in := range t.set(d, "proxy_redirect") {
 		if in.arg(0) != "off" && in.arg(0) != "default" {

@@ -149,6 +149,13 @@ func (t *inServer) access(l *level) {
 	} else if allow == nil {
 		deny = []string{"all"}
 	}
+	address := l.address
+	if address == nil && t.own != nil {
+		address = t.own.address
+	}
+	if address != nil && (allow != nil || deny != nil && deny[0] != "all") {
+		t.denied(address, l)
+	}
 	if allow != nil {
 		l.key("allow", list(allow))
 	}
@@ -196,6 +203,7 @@ func (t *inServer) kept() {
 		}
 		// What is forwarded, or the file, may not have the beginning of the path.
 		begin, _, _ := strings.Cut(strings.TrimPrefix(r.keys[0], `path = "/`), "/{path...}")
+		begin = strings.TrimSuffix(begin, `"`)
 		if all, err := filename.NewSet(r.hidden); err == nil && all.Has(begin) ||
 			slices.Contains(r.hidden, dotfiles) && filename.Dotfile(begin) {
 			r.key("deny", nobody)

@@ -24,7 +24,8 @@ func (n *nginx) all() {
 		}
 		for _, addr := range s.plain {
 			if slices.Contains(closed, addr) {
-				n.note(s.d.line, "%s is not served on %s, where others are with TLS only", strings.Join(s.hosts, " "), addr)
+				n.note(s.d.line, "%s is not served on %s, where others are with TLS only",
+					strings.Join(s.hosts, " "), addr)
 				continue
 			}
 			plain = append(plain, addr)

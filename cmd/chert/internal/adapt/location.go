@@ -170,7 +170,12 @@ func (t *inServer) route(d *directive, how, path string) {
 		switch in := &d.block[i]; in.name() {
 		case "proxy_pass":
 		case "alias":
-			root = in.arg(0)
+			if root = in.arg(0); how != "=" && strings.HasSuffix(path, "/") && !strings.HasSuffix(root, "/") {
+				t.note(in.line, "alias %s does not end in a slash as the location does, so that nginx appends names "+
+					"to its own; here they are 404", root)
+				r.key("respond", internal)
+				done = true
+			}
 		case "root":
 			root = join(in.arg(0), path)
 		case "return":
@@ -184,14 +189,10 @@ func (t *inServer) route(d *directive, how, path string) {
 		}
 	}
 	r.hidden, t.matched = slices.Clone(t.matched[outer:]), t.matched[:outer] // of the locations in it
-	if done && how != "=" && refusal(d.block) != "" && has(t.around, "rewrite") {
-		t.site.keep(path, "**") // from what leads there
-	}
 	if pass != nil && !done {
 		if done = true; !t.forward(d, pass, how == "=", path, l) {
 			r.key("respond", unpassed)
 		}
-		r.keys = slices.DeleteFunc(r.keys, ofFiles)
 	}
 	if !done && deniesAll(l.access) {
 		done = true
@@ -207,6 +208,12 @@ func (t *inServer) route(d *directive, how, path string) {
 		}
 		r.key("root", quote(strings.TrimSuffix(root, "/")))
 	}
+	if done {
+		r.keys = slices.DeleteFunc(r.keys, ofFiles)
+		if how != "=" && !strings.HasSuffix(path, "/") {
+			r.itself = path
+		}
+	}
 	t.finish(l, !done)
 	t.replaces(r, len(l.access) > 0, !done)
 	t.site.add(r)
@@ -217,7 +224,7 @@ func (t *inServer) beside(d *directive, path string) {
 	if strings.HasSuffix(path, "/") {
 		return
 	}
-	t.note(d.line, "location %s is for all that begins with it; the route is for %s/ and below", path, path)
+	t.note(d.line, "location %s is for all that begins with it, %s- too; here for it and what is below", path, path)
 	if refusal(d.block) != "" {
 		t.site.keep(path, "*?")
 	}
@@ -257,6 +264,9 @@ func (t *inServer) answer(d *directive, r *route) bool {
 	if !ok || n < 200 || n > 599 || n/100 == 3 {
 		t.unknown(d)
 		return false
+	}
+	if n == 444 {
+		t.note(d.line, "return 444 closes connections in nginx; here it is the status")
 	}
 	r.key("respond", d.arg(0))
 	switch body := d.arg(1); {

@@ -17,6 +17,7 @@ type inServer struct {
 	guarded bool        // deny is "all" in place of a directive that is left out
 	around  []directive // what locations inherit
 	own     *level      // the server's, for locations
+	moved   []directive // rewrite of the server, which may be for locations
 	matched []string    // patterns of what locations with regular expressions keep from some
 }
 
@@ -31,6 +32,11 @@ type level struct {
 	realm  string              // of auth_basic
 	users  string              // the file
 	types  []directive         // types and default_type
+
+	address   *directive // set_real_ip_from that is left out, without which clients are not known
+	hidden    []string   // of proxy_hide_header
+	inherited bool       // add_header is that of the server
+	strict    string     // Strict-Transport-Security of add_header
 }
 
 func (s *site) level() *level {
@@ -77,6 +83,7 @@ func (t *inServer) read(all []directive) {
 		t.around = all
 	}
 	t.clients(all, l)
+	t.realIP(all, l)
 	var returned *directive
 	served := false
 	for i := range all {
@@ -109,6 +116,8 @@ func (t *inServer) read(all []directive) {
 			}
 		}
 	}
+	t.site.exact()
+	t.rewrites()
 	t.kept()
 	if s.name == "redirect" {
 		s.redirects()
@@ -246,11 +255,11 @@ func (t *inServer) common(d *directive, l *level) {
 	case name == "allow" || name == "deny":
 		l.access = append(l.access, *d)
 	case name == "autoindex":
-		if v == "on" {
-			l.key("listing", "true")
+		if on := v == "on"; on || hasKey(t.site.keys, "listing") {
+			l.key("listing", strconv.FormatBool(on))
 		}
 	case name == "index":
-		if v != "index.html" {
+		if l.name != "site" || !slices.Equal(d.words[1:], []string{"index.html"}) {
 			l.key("index", list(d.words[1:]))
 		}
 	case name == "add_header":
@@ -261,14 +270,17 @@ func (t *inServer) common(d *directive, l *level) {
 		l.realm = v
 	case name == "auth_basic_user_file":
 		l.users = v
-	case name == "access_log" && v == "off":
-		l.key("log", quote("off"))
 	case name == "access_log":
-		l.key("log", "{ file = "+quote(v)+`, format = "combined" }`)
+		t.accessLog(d, l)
+	case strings.HasPrefix(name, "real_ip_") || name == "set_real_ip_from":
+		if l.name != "site" { // see realIP
+			t.unknown(d)
+			l.address = d
+		}
 	case name == "try_files":
 		t.tryFiles(d, l.key)
 	case name == "rewrite":
-		t.rewrite(d, l.table)
+		t.moved = append(t.moved, *d)
 	case name == "error_page":
 		t.errorPage(d, l)
 	case name == "if":
@@ -294,7 +306,9 @@ func (t *inServer) limit(d *directive, l *level) bool {
 	}
 	switch d.name() {
 	case "client_max_body_size":
-		if number != "0" {
+		if strings.Trim(number, "0") == "" {
+			l.key("limits.body", "0")
+		} else {
 			l.key("limits.body", quote(number+unit+"B"))
 		}
 	case "limit_rate":
@@ -311,14 +325,33 @@ func (t *inServer) limit(d *directive, l *level) bool {
 	return true
 }
 
+// realIP translates set_real_ip_from, if the addresses come in X-Forwarded-For: proxies that set another field may pass
+// on what clients write there.
+func (t *inServer) realIP(all []directive, l *level) {
+	field := "X-Real-IP"
+	for i := range all {
+		if all[i].name() == "real_ip_header" {
+			field = all[i].arg(0)
+		}
+	}
+	for i := range all {
+		switch d := &all[i]; {
+		case d.name() != "set_real_ip_from":
+		case strings.EqualFold(field, "X-Forwarded-For"):
+			t.proxies = unique(append(t.proxies, strings.TrimSuffix(d.arg(0), ":")))
+		case field == "proxy_protocol":
+			l.address = d
+			t.note(d.line, "set_real_ip_from is left out: want proxy_protocol in [[listen]]")
+		default:
+			l.address = d
+			t.note(d.line, "set_real_ip_from is left out: trusted_proxies are for X-Forwarded-For, not %s", field)
+		}
+	}
+}
+
 // connection translates what is about connections, and reports whether d is.
 func (t *inServer) connection(d *directive, key func(key, value string)) bool {
 	switch v := d.arg(0); d.name() {
-	case "set_real_ip_from":
-		t.proxies = unique(append(t.proxies, strings.TrimSuffix(v, ":")))
-	case "real_ip_recursive":
-	case "real_ip_header":
-		return strings.EqualFold(v, "X-Forwarded-For")
 	case "keepalive_timeout":
 		if n, ok := number(strings.TrimSuffix(v, "s")); ok && n > 0 && !slices.ContainsFunc(t.head, isIdle) {
 			t.head = append(t.head, "idle_timeout = "+quote(strconv.Itoa(n)+"s"))

@@ -1,0 +1,127 @@
+package adapt
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a location has in place of what its server has, or of what nginx does by itself.
+func TestNginxServer(t *testing.T) {
+	t.Parallel()
+	const (
+		site    = "root = \"/w\"\n"
+		pass    = "proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; "
+		proxied = "proxy = \"127.0.0.1:9\"\n" + implicit
+		frame   = "headers = { \"X-Frame-Options\" = \"DENY\" }\n"
+		denied  = "deny = [\"all\"]\n"
+		trusts  = "says who may have it, so nobody may"
+	)
+	p := func(keys string) string { return "[[site.route]]\npath = \"/p/{path...}\"\n" + keys }
+	fields := func(level, lines string) string { return "[[" + level + ".response_headers]]\n" + lines }
+	for _, tt := range []struct{ in, out, note string }{
+		{"autoindex on; location /p/ { autoindex off; }", site + "listing = true\n" + p("listing = false\nroot = \"/w/p\"\n"), ""},
+		{"autoindex off; location /p/ { autoindex off; }", site + p("root = \"/w/p\"\n"), ""},
+		{"index index.html index.htm;", site + "index = [\"index.html\", \"index.htm\"]\n", ""},
+		{"index index.html; location /p/ { index index.html; }", site + p("index = [\"index.html\"]\nroot = \"/w/p\"\n"), ""},
+		{"index a; location /p/ { return 404; index b; }", site + "index = [\"a\"]\n" + p("respond = 404\n"), ""},
+
+		{"client_max_body_size 1k; location /p/ { " + pass + "client_max_body_size 0; }", site + "limits.body = \"1KiB\"\n" + p("limits.body = 0\nproxy = \"127.0.0.1:9\"\n"), ""},
+		{"client_max_body_size 1k; location /p/ { " + pass + "}", site + "limits.body = \"1KiB\"\n" + p("proxy = \"127.0.0.1:9\"\n"), ""},
+		{"location /p/ { " + pass + "}", site + p(proxied), ""},
+		{"location / { " + pass + "}", proxied, ""},
+
+		{"add_header X-Frame-Options DENY always; location / { " + pass + "proxy_hide_header x-frame-options; }", proxied + frame, ""},
+		{"add_header X-Frame-Options DENY always; proxy_hide_header X-Frame-Options; location /p/ { " + pass + "}", site + frame + p(proxied), ""},
+		{"add_header X-Frame-Options DENY always; location /p/ { " + pass + "proxy_hide_header X-Frame-Options; add_header A b always; }",
+			site + frame + p(proxied+"headers = { \"A\" = \"b\" }\n"+fields("site.route", "remove = \"X-Frame-Options\"\n")), "add_header of a location replaces those of the server"},
+		{"location /p/ { " + pass + "proxy_hide_header A; proxy_hide_header B; add_header A b; }",
+			site + p(proxied+fields("site.route", "status = [\"4xx\", \"5xx\"]\nremove = \"A\"\n")+fields("site.route", "remove = \"B\"\n")+
+				fields("site.route", "status = [\"2xx\", \"3xx\"]\nset = { \"A\" = \"b\" }\n")), ""},
+		{"location /p/ { " + pass + "add_header Strict-Transport-Security max-age=1 always; proxy_hide_header Strict-Transport-Security; }",
+			site + p(proxied+"headers = { \"Strict-Transport-Security\" = \"max-age=1\" }\n"), ""},
+
+		{"set_real_ip_from 10.0.0.1; real_ip_header X-Forwarded-For; allow 10.0.0.2; deny all;", "trusted_proxies = [\"10.0.0.1\"]\n" + site + "allow = [\"10.0.0.2\"]\n", ""},
+		{"set_real_ip_from 10.0.0.1;", site, "set_real_ip_from is left out: trusted_proxies are for X-Forwarded-For, not X-Real-IP"},
+		{"set_real_ip_from 10.0.0.1; real_ip_header CF-Connecting-IP; deny 10.0.0.2;", site + denied, trusts},
+		{"set_real_ip_from 10.0.0.1; real_ip_header proxy_protocol; location /p/ { allow 10.0.0.2; deny all; }", site + p("root = \"/w/p\"\n"+denied+"allow = [\"10.0.0.2\"]\n"),
+			"want proxy_protocol in [[listen]]"},
+		{"set_real_ip_from 10.0.0.1; location /p/ { deny all; }", site + p("respond = 403\n"+denied), "set_real_ip_from is left out"},
+		{"location /p/ { set_real_ip_from 10.0.0.1; real_ip_header X-Forwarded-For; deny 10.0.0.2; }", site + p("root = \"/w/p\"\n"+denied), trusts},
+
+		{"location /h { return 200 ok; }", site + "[[site.route]]\npath = \"/h/{path...}\"\nrespond = 200\nbody = \"ok\"\n[[site.route]]\npath = \"/h\"\nrespond = 200\nbody = \"ok\"\n",
+			"location /h is for all that begins with it"},
+		{"location /p { " + pass + "} location = /p { return 404; }", site + "hidden = [\"/p*?\"]\n" + p(proxied) + "[[site.route]]\npath = \"/p\"\nrespond = 404\n", "location /p is for all that begins with it"},
+		{`location /a.sql { ` + pass + `} location ~ \.sql$ { deny all; }`, site + "hidden = [\"*.sql\", \"/a.sql*?\"]\n[[site.route]]\npath = \"/a.sql/{path...}\"\n" + proxied + denied + "hidden = [\"*.sql\"]\n" +
+			"[[site.route]]\npath = \"/a.sql\"\n" + proxied + denied + "hidden = [\"*.sql\"]\n", "location /a.sql is for all that begins with it"},
+
+		{"location /p/ { alias /s/secret; }", site + p("respond = 404\n"), "alias /s/secret does not end in a slash"},
+		{"location /p/ { return 444; }", site + p("respond = 444\n"), "return 444 closes connections in nginx"},
+		{"access_log /l combined buffer=32k;", site + "log = { file = \"/l\", format = \"combined\" }\n", ""},
+		{"access_log /l main;", site + "log = { file = \"/l\", format = \"combined\" }\n", "access_log ... main is left out"},
+		{"access_log /l combined if=$x;", site + "log = { file = \"/l\", format = \"combined\" }\n", "access_log ... if is left out"},
+		{"access_log syslog:server=10.0.0.1;", site, "access_log syslog:server=10.0.0.1 is left out"},
+	} {
+		out, notes, err := Nginx("server { listen 80; server_name a.example; root /w; " + tt.in + " }")
+		said := ""
+		for _, n := range notes {
+			said += n.Text + "\n"
+		}
+		trusted, keys, found := strings.Cut(tt.out, site)
+		if !found {
+			trusted, keys = "", tt.out
+		} else {
+			keys = site + keys
+		}
+		want := "listen = [\":80\"]\n" + trusted + "\n[[site]]\nhosts = [\"a.example\"]\n" + keys
+		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != want {
+			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, out, said, err, want, tt.note)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q in\n%s", tt.in, all, out)
+		}
+	}
+}
+
+// Paths that nginx changes before it selects a location, and those of error pages.
+func TestNginxPaths(t *testing.T) {
+	t.Parallel()
+	const (
+		api   = "location /api/ { proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; client_max_body_size 0; } "
+		site  = "root = \"/w\"\n"
+		route = "[[site.route]]\npath = \"/api/{path...}\"\nlimits.body = 0\nproxy = \"127.0.0.1:9\"\n"
+	)
+	rewrite := func(level, from, to string) string {
+		return "[[" + level + ".rewrite]]\nfrom = \"" + from + "\"\nto = \"" + to + "\"\n"
+	}
+	for _, tt := range []struct{ in, out, note string }{
+		{api + "rewrite ^/api/v1/(.*)$ /api/v2/$1 last;", site + route + rewrite("site.route", "^/api/v1/(.*)$", "/api/v2/{1}"), ""},
+		{api + "rewrite ^/a$ /b last;", site + rewrite("site", "^/a$", "/b") + route, ""},
+		{api + "rewrite ^/ap/(.*)$ /b/$1;", site + rewrite("site", "^/ap/(.*)$", "/b/{1}") + route, ""},
+		{api + "rewrite ^/ap(.*)$ /b/$1;", site + route, "rewrite ^/ap(.*)$ is left out"},
+		{api + "rewrite ^/old/(.*)$ /api/$1;", site + route, "rewrite ^/old/(.*)$ is left out"},
+		{api + "rewrite ^/api/old/(.*)$ /b/$1;", site + route, "is left out"},
+		{api + "rewrite /v1/ /b;", site + route, "is left out"},
+		{api + "rewrite ^/(.*)$ /$1;", site + route, "is left out"},
+		{"location /api/ { return 404; } rewrite ^/api/x /api/y;", site + "[[site.route]]\npath = \"/api/{path...}\"\nrespond = 404\n", "is left out"},
+		{strings.Replace(api, ":9;", ":9/;", 1) + "rewrite ^/api/x /api/y;", site + route + "strip = true\n", "is left out"},
+		{api + "location / { auth_basic off; } rewrite ^/a/(.*)$ /b/$1;", route + "[[site.route]]\npath = \"/{path...}\"\nroot = \"/w\"\nbasic_auth = false\n" + rewrite("site.route", "^/a/(.*)$", "/b/{1}"), ""},
+
+		{"error_page 500 /50x.html; location = /50x.html { root /e; }", site + "[site.errors]\n500 = \"/e/50x.html\"\n", "location /50x.html is left out"},
+		{"error_page 500 /e/50x.html; location ^~ /e/ { alias /x/; expires 1h; }", site + "[site.errors]\n500 = \"/x/50x.html\"\n[[site.route]]\npath = \"/e/{path...}\"\nroot = \"/x\"\n" +
+			"[[site.route.response_headers]]\nstatus = [\"2xx\", \"3xx\"]\nset = { \"Cache-Control\" = \"max-age=3600\" }\n", ""},
+		{api + "error_page 500 /api/500;", site + route, "error_page is left out: want the name of a file"},
+	} {
+		out, notes, err := Nginx("server { listen 80; server_name a.example; root /w; " + tt.in + " }")
+		said := ""
+		for _, n := range notes {
+			said += n.Text + "\n"
+		}
+		want := "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\n" + tt.out
+		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != want {
+			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, out, said, err, want, tt.note)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q in\n%s", tt.in, all, out)
+		}
+	}
+}
