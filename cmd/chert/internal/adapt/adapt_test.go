@@ -222,6 +222,8 @@ func TestCaddy(t *testing.T) {
 			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nproxy = \"localhost:9000\"\n[[site.route]]\npath = \"/healthz\"\nrespond = 200\nbody = \"ok\"\n", ""},
 		{"{\n\temail a@b\n}\na.example {\n\ttls internal\n\troot * /w\n}\n",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_self = true\nroot = \"/w\"\n", "2: email is left out"},
+		{"{\n\temail a@b.example\n}\na.example {\n\troot * /w\n\tlog {\n\t\toutput stderr\n\t}\n}\n",
+			"listen = [\":443\"]\nhttp_redirect = \":80\"\ntls_email = \"a@b.example\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_auto = true\nroot = \"/w\"\nlog = \"json\"\n", ""},
 		{"a {\n", "", "a { has no }"},
 		{":80 {\n\troot * /w\n\tbasic_auth /x/* {\n\t\ta b\n\t}\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ndeny = [\"all\"]\n",
 			"3: basic_auth says who may have it, so nobody may"},

@@ -17,19 +17,28 @@ type caddy struct {
 	hide     []directive // of file_server
 	partly   []directive // file_server for some paths
 	served   bool        // file_server for all
+	set      []string    // names of fields that header sets
 	scripts  bool        // PHP
 }
 
 func (c *caddy) top(all []directive) {
+	var email *directive
 	for i := range all {
 		d := &all[i]
 		if d.name() == "" || strings.HasPrefix(d.name(), "(") {
 			for j := range d.block {
-				c.unknown(&d.block[j])
+				if in := &d.block[j]; d.name() == "" && in.name() == "email" {
+					email = in
+				} else {
+					c.unknown(in)
+				}
 			}
 			continue
 		}
 		c.site(d)
+	}
+	if email != nil {
+		c.email(email)
 	}
 	c.refusePathed()
 	if len(c.listen) == 0 && len(c.sites) > 0 {
@@ -105,6 +114,7 @@ func (c *caddy) site(d *directive) {
 	for _, b := range c.beyond {
 		s.beside(b)
 	}
+	c.unremoved(s)
 	if s.name == "redirect" {
 		s.redirects()
 	}
@@ -148,8 +158,10 @@ func (c *caddy) in(s *site, d *directive) {
 		c.redir(s, d, args)
 	case name == "respond" && len(args) > 0 && !strings.HasPrefix(args[0], "@"):
 		c.respond(s, d, args)
-	case name == "header" && !matched && len(args) == 2:
-		s.table("[site.response_headers]", "set = { "+quote(args[0])+" = "+quote(args[1])+" }")
+	case name == "header" && !matched:
+		c.header(s, d, args)
+	case name == "request_body" && !matched:
+		c.requestBody(s, d)
 	case name == "tls":
 		c.tls(s, d, args)
 	case name == "bind":
@@ -166,8 +178,8 @@ func (c *caddy) in(s *site, d *directive) {
 			users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
 		}
 		s.table("site.basic_auth", "users = { "+strings.Join(users, ", ")+" }")
-	case name == "log" && len(d.block) == 0:
-		s.key("log", quote("json"))
+	case name == "log":
+		c.log(s, d)
 	default:
 		c.unknown(d)
 		if name == "php_fastcgi" || name == "php_server" {

@@ -135,7 +135,7 @@ func (o *caddyProxy) field(name, value string) {
 func (o *caddyProxy) headerDown(d *directive) {
 	name, value := d.arg(0), d.arg(1)
 	if removed, ok := strings.CutPrefix(name, "-"); ok && fieldName(removed) && value == "" {
-		o.table("["+o.prefix+".response_headers]", "remove = "+quote(removed))
+		o.table("["+o.prefix+".response_headers]", "remove = "+quote(http.CanonicalHeaderKey(removed)))
 	} else if fieldName(name) && !strings.Contains(value, "{") && len(d.words) == 3 {
 		o.table("["+o.prefix+".response_headers]", "set = { "+quote(name)+" = "+quote(value)+" }")
 	} else {

@@ -42,6 +42,16 @@ func TestForward(t *testing.T) {
 		{"Caddy: several", "http://a.example {\n\troot * /w\n\treverse_proxy 10.0.0.1 10.0.0.2:81 {\n\t\tlb_policy cookie id\n\t\thealth_uri /h\n\t\thealth_interval 10s\n\t\theader_up Host {upstream_hostport}\n\t\theader_up X-A b\n\t\theader_up -X-C\n\t\theader_down -Server\n\t}\n}\n",
 			"[upstream.10_0_0_1_80]\nservers = [\"10.0.0.1:80\", \"10.0.0.2:81\"]\nbalance = \"sticky id\"\n[upstream.10_0_0_1_80.check]\npath = \"/h\"\ninterval = \"10s\"\n---" +
 				"proxy_host = \"upstream\"\nrequest_headers = { \"X-A\" = \"b\", \"X-C\" = \"\" }\nproxy = \"10_0_0_1_80\"\n[[site.response_headers]]\nremove = \"Server\"\n", ""},
+		{"Caddy: a field in place of the upstream's", "http://a.example {\n\treverse_proxy :9 {\n\t\theader_down -x-a\n\t\theader_down -X-B\n\t}\n\treverse_proxy /p/* :8 {\n\t\theader_down -X-A\n\t}\n\theader X-A b\n}\n",
+			"proxy = \"127.0.0.1:9\"\n[[site.response_headers]]\nremove = \"X-B\"\n[[site.response_headers]]\nset = { \"X-A\" = \"b\" }\n[[site.route]]\npath = \"/p/{path...}\"\nproxy = \"127.0.0.1:8\"\n", ""},
+		{"Caddy: fields", "http://a.example {\n\treverse_proxy :9\n\theader -Server\n\theader {\n\t\tA b\n\t\t+Link c\n\t\t>E f\n\t\tdefer\n\t\t-D\n\t\t?G h\n\t}\n}\n",
+			"proxy = \"127.0.0.1:9\"\n[[site.response_headers]]\nremove = \"Server\"\n[[site.response_headers]]\nset = { \"A\" = \"b\" }\n[[site.response_headers]]\nadd = { \"Link\" = \"c\" }\n" +
+				"[[site.response_headers]]\nset = { \"E\" = \"f\" }\n[[site.response_headers]]\nremove = \"D\"\n", "10: header ?G is left out"},
+		{"Caddy: a field without a value", "http://a.example {\n\treverse_proxy :9\n\theader A {host}\n}\n", "proxy = \"127.0.0.1:9\"\n", "header A is left out"},
+		{"Caddy: bodies", "http://a.example {\n\treverse_proxy :9\n\trequest_body {\n\t\tmax_size 10M\n\t\tread_timeout 5s\n\t}\n}\n", "proxy = \"127.0.0.1:9\"\nlimits.body = \"10MB\"\n",
+			"5: read_timeout is left out"},
+		{"Caddy: a log", "http://a.example {\n\treverse_proxy :9\n\tlog {\n\t\toutput file /a.log {\n\t\t\troll_size 1mb\n\t\t}\n\t\tformat console\n\t}\n}\n",
+			"proxy = \"127.0.0.1:9\"\nlog = { file = \"/a.log\", format = \"text\" }\n", "5: roll_size of log is left out"},
 		{"Caddy: a path", "http://a.example {\n\treverse_proxy /api/* unix//run/a.sock\n}\n", "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"unix:/run/a.sock\"\n", ""},
 		{"Caddy: cut off", "http://a.example {\n\thandle_path /api/* {\n\t\treverse_proxy https://b.example\n\t}\n}\n",
 			"[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"https://b.example:443\"\nstrip = true\n", ""},
