@@ -135,7 +135,7 @@ func (f *socketFile) apply(a access) error {
 		}
 		if err != nil {
 			return fmt.Errorf("cannot give the socket %s to the group %s: %w; without privileges it must be a group "+
-				"of the user",
+				"of the user (in a unit of systemd: SupplementaryGroups=, and SystemCallFilter=@chown)",
 				quote(f.path), a.groupName(gid), cause(err))
 		}
 		old &^= 0o070

@@ -26,6 +26,14 @@ logged() {
 	fail "$(ls -l /var/log/chert)"
 }
 pid() { systemctl show -P MainPID chert; }
+# replaced waits until $main is not the main process: the message that says so may be on its way.
+replaced() {
+	for _ in $(seq 100); do
+		if [ "$(pid)" != "$main" ]; then return; fi
+		sleep 0.1
+	done
+	fail "the old process goes on"
+}
 
 echo "=== install: the service is enabled and runs"
 dpkg --no-triggers --install /var/tmp/first.deb
@@ -38,16 +46,32 @@ for want in 'CapEff:	0000000000000400' 'CapBnd:	0000000000000400' 'NoNewPrivs:	1
 done
 [ "$(ps -o user= -p "$main")" = chert ] || fail "it does not run as chert"
 
+echo "=== upgrade: the new process dies while the old one drains, and the service comes back"
+exec 3<>/dev/tcp/127.0.0.1/8080
+printf 'GET / HTTP/1.1\r\n' >&3 # the old process waits for the rest
+chert upgrade /run/chert/control
+replaced
+new=$(pid)
+kill -KILL "$new"
+[ -e /proc/"$main" ] || fail "the old process has ended already"
+exec 3>&-
+healthy
+[ "$(pid)" != "$new" ] || fail "$new goes on"
+
 echo "=== reload: the same process goes on, and a mistake changes nothing"
+main=$(pid)
 systemctl reload chert
 echo 'listen = 1' >>/etc/chert/chert.toml
 if systemctl reload chert 2>/dev/null; then fail "a file with a mistake was loaded"; fi
 healthy
 [ "$(pid)" = "$main" ] || fail "a reload started another process"
 
-echo "=== a port below 1024, TLS, a log in a file, a socket"
+echo "=== a port below 1024, TLS, a log in a file, a socket of another group"
+mkdir /etc/systemd/system/chert.service.d
+printf '[Service]\nSupplementaryGroups=www-data\n' >/etc/systemd/system/chert.service.d/override.conf
+systemctl daemon-reload
 cat >/etc/chert/chert.toml <<-END
-	listen = ["127.0.0.1:80", "unix:/run/chert/socket"]
+	listen = ["127.0.0.1:80", "unix:/run/chert/socket?mode=0660&group=www-data"]
 	log = { file = "/var/log/chert/access.log", format = "combined" }
 	[[site]]
 	hosts = ["*"]
@@ -57,6 +81,7 @@ END
 systemctl restart chert
 healthy https://localhost/ --at 80 --insecure
 healthy https://localhost/ --at unix:/run/chert/socket --insecure
+[ "$(stat -c '%G %a' /run/chert/socket)" = 'www-data 660' ] || fail "$(ls -l /run/chert/socket)"
 [ -s /var/lib/chert/self/ca.pem ] || fail "the keys are not in /var/lib/chert"
 
 if command -v logrotate >/dev/null; then
@@ -77,11 +102,7 @@ dpkg --no-triggers --install /var/tmp/second.deb
 rm /var/tmp/asking
 wait
 [ ! -s /var/tmp/refused ] || fail "$(cat /var/tmp/refused)"
-for _ in $(seq 100); do # the message of the main process may be on its way
-	if [ "$(pid)" != "$main" ]; then break; fi
-	sleep 0.1
-done
-[ "$(pid)" != "$main" ] || fail "the old process goes on"
+replaced
 [ "$(readlink /proc/"$(pid)"/exe)" = /usr/bin/chert ] || fail "the main process is $(readlink /proc/"$(pid)"/exe)"
 [ "$(chert version | cut -d ' ' -f 2)" = "$version" ] || fail "$(chert version)"
 
