@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 		want       string // FILE stands for the file
 	}{
 		{"one site", site, exitOK, "FILE: ok, 1 site\n"},
-		{"more", site + "[[site]]\nhosts = 'a'\nroot = '.'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
+		{"more", site + "[[site]]\nhosts = 'a'\nroot = 'www'\n[[redirect]]\nhosts = 'b'\nto = 'http://a/'\n", exitOK,
 			"FILE: ok, 2 sites and 1 redirect\n"},
 		{"errors", "listen = ['8O80']\n" + site + "spa = 'no.html'\n[[site.rules]]\nmatch = '[a'\nheaders = {Content-Length = '1', ETag = ''}\n",
 			exitFailure, `FILE:1:11: listen: "8O80": want host:port, :port, a port, unix:/path or fd:NAME
@@ -34,11 +34,11 @@ FILE:1:69: listen: ":8080": it is every address of this machine, and 127.0.0.1:8
 			`FILE:3:8: root: no such folder: "DIR/gone"
 FILE:6:8: root: this is not a folder: "DIR/www/f"
 `},
-		{"users that are served", site + "[[site.route]]\npath = '/x/{p...}'\nroot = '.'\n[[site.route]]\npath = '/y'\nrespond = 200\n" +
-			"[site.route.basic_auth]\nhtpasswd = 'users'\n", exitFailure,
-			"FILE:11:12: the file of users \"DIR/users\" is in the folder \"DIR\", which is served, so clients could read it; move it elsewhere\n"},
+		{"users that are served", site + "[[site.route]]\npath = '/x/{p...}'\nroot = 'secrets'\n[[site.route]]\npath = '/y'\nrespond = 200\n" +
+			"[site.route.basic_auth]\nhtpasswd = 'secrets/users'\n", exitFailure,
+			"FILE:11:12: the file of users \"DIR/secrets/users\" is in the folder \"DIR/secrets\", which is served, so clients could read it; move it elsewhere\n"},
 	} {
-		dir := folder(t, map[string]string{"www/f": "", "users": "bob:$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO\n"})
+		dir := folder(t, map[string]string{"www/f": "", "secrets/users": "bob:$2a$04$r8kyErBM4qAZ4rbRWNmVmeqMTFn0Ghz0LYDzVwlvQ6gzyBbMU6KGO\n"})
 		file := filepath.Join(dir, "c.toml")
 		write(t, file, tt.text)
 		code, stdout, stderr := inProcess(t, "check", file)

@@ -201,8 +201,8 @@ func TestConnLimitsOver(t *testing.T) {
 // A reload leaves the limits as they are, and says so.
 func TestReloadConnLimits(t *testing.T) {
 	t.Parallel()
-	const site = "\n[[site]]\nhosts = ['*']\nroot = '.'\n"
-	p, file := startConfig(t, "max_conns = 50"+site, nil)
+	const site = "\n[[site]]\nhosts = ['*']\nroot = 'www'\n"
+	p, file := startConfig(t, "max_conns = 50"+site, map[string]string{"www/f": ""})
 	p.reload()
 	if said := p.stderr.String(); said != "" {
 		t.Errorf("said %q", said)

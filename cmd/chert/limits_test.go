@@ -189,8 +189,8 @@ func TestLimitsAllocate(t *testing.T) {
 // Connections are closed by the times of the file, and a reload says that it keeps them.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
-	const site = "[[site]]\nhosts = '*'\nroot = '.'\n"
-	p, file := startConfig(t, "head_timeout = '1s'\nidle_timeout = '1s'\n"+site, map[string]string{"f": "x"})
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	p, file := startConfig(t, "head_timeout = '1s'\nidle_timeout = '1s'\n"+site, map[string]string{"www/f": "x"})
 	for text, want := range map[string]int{"GET /f HTTP/1.1\r\nHost": 408, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n": 200} {
 		c := dial(t, p.urls[0])
 		defer c.Close()

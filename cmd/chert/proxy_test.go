@@ -49,7 +49,7 @@ func TestTrustedProxies(t *testing.T) {
 }
 
 func trustedProxies(t *testing.T, file string, args []string) {
-	p, _ := startConfig(t, file+"[[site]]\nhosts = '*'\nroot = '.'\n", map[string]string{"f": "x"},
+	p, _ := startConfig(t, file+"[[site]]\nhosts = '*'\nroot = 'www'\n", map[string]string{"www/f": "x"},
 		append([]string{"--log", "json", "--rate-limit", "1/h burst 2"}, args...)...)
 	c := newClient(t, "")
 	var want []string

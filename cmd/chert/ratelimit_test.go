@@ -107,8 +107,8 @@ func TestServeRateLimit(t *testing.T) {
 // A reload changes the limits and not what clients have used of those that stay.
 func TestReloadRateLimit(t *testing.T) {
 	t.Parallel()
-	const site = "[[site]]\nhosts = '*'\nroot = '.'\n"
-	p, file := startConfig(t, "[rate_limit]\nlimit = '1/h burst 5'\n"+site, map[string]string{"f": "x"})
+	const site = "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	p, file := startConfig(t, "[rate_limit]\nlimit = '1/h burst 5'\n"+site, map[string]string{"www/f": "x"})
 	want := func(what string, ok, refused int) {
 		t.Helper()
 		if got, _ := statuses(t, p.urls[0], ok+refused); got[200] != ok || got[429] != refused {

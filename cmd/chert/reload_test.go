@@ -348,8 +348,8 @@ func TestReloadFolder(t *testing.T) {
 func TestConfigBelowFlags(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
-	text := "listen = 'unix:never'\nlog = 'json'\nshutdown_timeout = '1s'\n[[site]]\nhosts = '*'\nroot = '.'\n"
-	p, file := startConfig(t, text, nil, "--log", "off", "--shutdown-timeout", "7s")
+	text := "listen = 'unix:never'\nlog = 'json'\nshutdown_timeout = '1s'\n[[site]]\nhosts = '*'\nroot = 'www'\n"
+	p, file := startConfig(t, text, map[string]string{"www/f": ""}, "--log", "off", "--shutdown-timeout", "7s")
 	get(t, newClient(t, ""), p.urls[0])
 	p.signal(syscall.SIGTERM)
 	if line := p.line(); !strings.Contains(line, "for up to 7s") {
@@ -365,8 +365,8 @@ func TestConfigBelowFlags(t *testing.T) {
 func TestReloadLog(t *testing.T) {
 	needSignals(t)
 	t.Parallel()
-	site := "[[site]]\nhosts = '*'\nroot = '.'\n"
-	p, file := startConfig(t, site, map[string]string{"f": "x"})
+	site := "[[site]]\nhosts = '*'\nroot = 'www'\n"
+	p, file := startConfig(t, site, map[string]string{"www/f": "x"})
 	c := newClient(t, "")
 	get(t, c, p.urls[0]+"f")
 	write(t, file, "log = 'json'\n"+site)
@@ -432,11 +432,9 @@ func TestReloadOfRenamedFolder(t *testing.T) {
 			site := filepath.Join(base, "site")
 			release := func(text string) {
 				t.Helper()
-				if err := os.Mkdir(site, 0o777); err != nil {
-					t.Fatal(err)
-				}
 				write(t, filepath.Join(site, "f"), text)
-				write(t, filepath.Join(site, "chert.toml"), "[[site]]\nhosts = ['*']\nroot = '.'\n")
+				write(t, filepath.Join(site, "www", "f"), text)
+				write(t, filepath.Join(site, "chert.toml"), "[[site]]\nhosts = ['*']\nroot = 'www'\n")
 			}
 			rename := func(from, to string) {
 				t.Helper()

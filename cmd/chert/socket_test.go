@@ -39,7 +39,7 @@ func TestSocketTwice(t *testing.T) {
 	}
 	file := filepath.Join(dir, "c.toml")
 	write(t, file, "listen = ['unix:s', 'unix:link/s']\nadmin = 'unix:"+dir+"/link/s'\n"+
-		"[[site]]\nhosts = '*'\nroot = '.'\n")
+		"[[redirect]]\nhosts = '*'\nto = 'http://a/'\n")
 	want := file + `:1:21: listen: "unix:link/s": it is given already` + "\n" + file + ":2:9: admin: it is given already\n"
 	if code, _, stderr := inProcess(t, "check", file); code != exitFailure || stderr != want {
 		t.Errorf("%d %q, want %q", code, stderr, want)

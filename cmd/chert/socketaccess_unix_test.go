@@ -81,9 +81,9 @@ func TestReloadAccess(t *testing.T) {
 	t.Parallel()
 	sock := filepath.Join(shortDir(t), "s")
 	config := func(access string) string {
-		return fmt.Sprintf("listen = 'unix:%s%s'\n[[site]]\nhosts = ['*']\nroot = '.'\n", sock, access)
+		return fmt.Sprintf("listen = 'unix:%s%s'\n[[site]]\nhosts = ['*']\nroot = 'www'\n", sock, access)
 	}
-	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660")}), "chert.toml")
+	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660"), "www/f": ""}), "chert.toml")
 	p := start(t, "--config", file)
 	checkAccess(t, sock, 0o660, os.Getgid())
 	for _, tt := range []struct {
@@ -157,9 +157,9 @@ func TestReloadAccessFails(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(shortDir(t), "s"), filepath.Join(shortDir(t), "s")
 	config := func(a, b, more string) string {
-		return fmt.Sprintf("listen = ['unix:%s%s', 'unix:%s%s'%s]\n[[site]]\nhosts = ['*']\nroot = '.'\n", one, a, two, b, more)
+		return fmt.Sprintf("listen = ['unix:%s%s', 'unix:%s%s'%s]\n[[site]]\nhosts = ['*']\nroot = 'www'\n", one, a, two, b, more)
 	}
-	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660", "", "")}), "chert.toml")
+	file := filepath.Join(folder(t, map[string]string{"chert.toml": config("?mode=0660", "", ""), "www/f": ""}), "chert.toml")
 	p := start(t, "--config", file)
 	for _, text := range []string{
 		config("?mode=0666", "?group=no+such+group", ""), // after one was changed
@@ -180,9 +180,9 @@ func TestReloadAccessFails(t *testing.T) {
 func TestReloadAccessUndone(t *testing.T) {
 	t.Parallel()
 	one, two := filepath.Join(shortDir(t), "s"), filepath.Join(shortDir(t), "s")
-	dir, keys := folder(t, nil), t.TempDir()
+	dir, keys := folder(t, map[string]string{"www/f": ""}), t.TempDir()
 	config := func(listen, tls string) string {
-		return fmt.Sprintf("listen = [%s]\ntls_storage = '%s'\n[[site]]\nhosts = ['a.example']\nroot = '.'\n%s = true\n",
+		return fmt.Sprintf("listen = [%s]\ntls_storage = '%s'\n[[site]]\nhosts = ['a.example']\nroot = 'www'\n%s = true\n",
 			listen, keys, tls)
 	}
 	file := filepath.Join(dir, "chert.toml")

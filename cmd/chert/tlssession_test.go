@@ -187,7 +187,8 @@ func TestTLSNoSiteLog(t *testing.T) {
 	t.Parallel()
 	ca, dir := newCA(t), t.TempDir()
 	ca.server(dir, "a", "a.example")
-	p, _ := startConfig(t, fmt.Sprintf("[[site]]\nhosts = 'a.example'\nroot = '.'\ntls_cert = '%[1]s/a.pem'\ntls_key = '%[1]s/a-key.pem'\n", filepath.ToSlash(dir)), nil)
+	p, _ := startConfig(t, fmt.Sprintf("[[site]]\nhosts = 'a.example'\nroot = 'www'\ntls_cert = '%[1]s/a.pem'\ntls_key = '%[1]s/a-key.pem'\n", filepath.ToSlash(dir)),
+		map[string]string{"www/f": ""})
 	for i, tt := range []struct{ name, asked string }{{"", "to " + addrOf(t, p.urls[0])}, {"b.example", `server name "b.example"`}} {
 		if _, err := dialTLS(t, p.urls[0], &tls.Config{InsecureSkipVerify: true, ServerName: tt.name}); err == nil {
 			t.Error("the handshake succeeded")

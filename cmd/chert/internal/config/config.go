@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -177,6 +178,7 @@ func (l *loader) parse(file, name string, data []byte) *table {
 		l.errorf(at, "%s", text)
 		return nil
 	}
+	l.secret("the configuration", cmp.Or(file, l.file), Position{File: file})
 	spot := positions(file, data)
 	spot.key.File = file
 	for key := range m {

@@ -59,6 +59,15 @@ DIR/b.toml:12:6: to: want an absolute URL, as in "https://example.com{uri}"
 `},
 		{"a variable that is not set", "'x.toml'", map[string]string{"x.toml": "[[site]]\nhosts = 'x'\nroot = '${NO_SUCH_VARIABLE}'\n"}, "",
 			"DIR/x.toml:3:8: the environment has no variable NO_SUCH_VARIABLE; ${NO_SUCH_VARIABLE:-default} gives it a default\n"},
+		{"served", "'x.toml'", map[string]string{"x.toml": "[[site]]\nhosts = 'x'\nroot = '.'\n"}, "",
+			`DIR/main.toml: the configuration "DIR/main.toml" is in the folder "DIR", which is served, so clients could read it; move it elsewhere
+DIR/x.toml: the configuration "DIR/x.toml" is in the folder "DIR", which is served, so clients could read it; move it elsewhere
+`},
+		{"hidden", "'www/.x.toml'", map[string]string{"www/.x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\n"},
+			"main.example x.example", ""},
+		{"not hidden", "'www/.x.toml'", map[string]string{"www/.x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\ndotfiles = true\n"}, "",
+			`DIR/www/.x.toml: the configuration "DIR/www/.x.toml" is in the folder "DIR/www", which is served, so clients could read it; move it elsewhere
+`},
 		{"no string", "1", nil, "", "DIR/main.toml:1:11: include wants a string or a list of strings, not a number\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +89,7 @@ DIR/b.toml:12:6: to: want an absolute URL, as in "https://example.com{uri}"
 			}
 			cfg, err := Load(filepath.Join(dir, "main.toml"), checks)
 			if err != nil {
-				got := strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "DIR/") + "\n"
+				got := strings.NewReplacer(dir+string(filepath.Separator), "DIR/", dir, "DIR").Replace(err.Error()) + "\n"
 				if got != tt.want {
 					t.Errorf("got  %s\nwant %s", got, tt.want)
 				}

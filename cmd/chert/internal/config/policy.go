@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -128,7 +127,6 @@ func (l *loader) auth(t *table, base *basicauth.Options) *basicauth.Options {
 	}
 	before := len(l.problems)
 	if users := a.table("users"); users != nil {
-		l.secret("the file of users", cmp.Or(a.file(), l.file), users.spot.key)
 		for _, name := range slices.Sorted(maps.Keys(users.m)) {
 			hash, at, ok := users.str(name)
 			if !ok {
