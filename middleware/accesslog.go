@@ -67,7 +67,7 @@ type AccessLogOptions struct {
 	// LogVhostCombined. The other formats always have both.
 	Latency, RequestID bool
 	// Port is what LogVhostCombined says for requests whose Host has no port.
-	// Default 80. Servers that clients reach by https set 443.
+	// Default 443 with TLS and 80 without it. Servers whose TLS a proxy ends set 443.
 	Port uint16
 	// BufferSize is how much is gathered, in bytes; twice that is kept. Default 256 KiB,
 	// or none if Output is a terminal; negative: none. Without one each line is
@@ -229,7 +229,7 @@ func (l *AccessLog) servePlain(w http.ResponseWriter, r *http.Request, next http
 		e.remote, e.user, e.method, e.target, e.proto = r.RemoteAddr, seen.User(), r.Method, l.shown(target), r.Proto
 		e.ip, e.views = "", false
 		if !l.short {
-			m.host, m.pattern = r.Host, ""
+			m.host, m.pattern, m.tls = r.Host, "", r.TLS != nil
 			m.referer, m.agent = l.shown(first(r.Header["Referer"])), first(r.Header["User-Agent"])
 			m.id = first(w.Header()[requestIDField])
 		}
@@ -302,7 +302,7 @@ func (l *AccessLog) directRecord(x *wire.Exchange) *record {
 	if !l.short {
 		m.host, m.referer, m.agent = view.String(x.Host()), l.shown(view.String(x.Fields().Get("Referer"))),
 			view.String(x.Fields().Get("User-Agent"))
-		m.id, m.pattern = "", ""
+		m.id, m.pattern, m.tls = "", "", x.TLS()
 		if !l.clf || l.o.RequestID {
 			m.id = x.GetHeader(requestIDField)
 		}

@@ -30,7 +30,10 @@ type entry struct {
 }
 
 // more has what only some lines contain.
-type more struct{ host, referer, agent, id, pattern string }
+type more struct {
+	host, referer, agent, id, pattern string
+	tls                               bool
+}
 
 // A record is a line that is to be written when its response has been sent. It
 // is pooled.
@@ -103,7 +106,7 @@ func (rec *record) Sent(d wire.Delivery) {
 func (l *AccessLog) writeLine(e *entry, m *more, at time.Duration, noWait bool) {
 	b := l.lines.begin(noWait)
 	if l.vhost {
-		b = l.appendVhost(b, m.host)
+		b = l.appendVhost(b, m)
 	}
 	l.lines.end(l.appendLine(b, e, m, at), noWait)
 }

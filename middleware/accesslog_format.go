@@ -95,16 +95,20 @@ func (l *AccessLog) appendLine(b []byte, e *entry, m *more, at time.Duration) []
 }
 
 // appendVhost appends the host and port of a Host field, or the default port.
-func (l *AccessLog) appendVhost(b []byte, host string) []byte {
+func (l *AccessLog) appendVhost(b []byte, m *more) []byte {
+	host := m.host
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		name, port = host[:i], host[i+1:]
 	}
 	b = append(appendToken(b, name), ':')
-	if port == "" {
-		b = strconv.AppendInt(b, int64(or(l.o.Port, 80)), 10)
-	} else {
+	switch {
+	case port != "":
 		b = appendToken(b, port)
+	case l.o.Port == 0 && m.tls:
+		b = append(b, "443"...)
+	default:
+		b = strconv.AppendInt(b, int64(or(l.o.Port, 80)), 10)
 	}
 	return append(b, ' ')
 }

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +56,9 @@ func TestAccessLogLines(t *testing.T) {
 		{"long", AccessLogOptions{}, request("GET", "/", "", "User-Agent", long), from + `"GET / HTTP/1.1" 200 5 "-" "` + long[:4096] + `..."`},
 		{"vhost", AccessLogOptions{Format: LogVhostCombined}, request("GET", "http://a.example:8080/", "", "User-Agent", "ua"), "a.example:8080 " + from + `"GET http://a.example:8080/ HTTP/1.1" 200 5 "-" "ua"`},
 		{"vhost without a port", AccessLogOptions{Format: LogVhostCombined}, request("GET", "/", ""), "example.com:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
-		{"vhost and TLS", AccessLogOptions{Format: LogVhostCombined, Port: 443}, request("GET", "/", ""), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost, TLS", AccessLogOptions{Format: LogVhostCombined}, encrypted(request("GET", "/", "")), "example.com:443 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost, another port", AccessLogOptions{Format: LogVhostCombined, Port: 444}, request("GET", "/", ""), "example.com:444 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
+		{"vhost, another port of TLS", AccessLogOptions{Format: LogVhostCombined, Port: 444}, encrypted(request("GET", "/", "")), "example.com:444 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]"), "[2001:db8::1]:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"vhost, IPv6 and port", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), "[2001:db8::1]:81"), "[2001:db8::1]:81 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
 		{"no vhost", AccessLogOptions{Format: LogVhostCombined}, at(request("GET", "/", ""), ""), "-:80 " + from + `"GET / HTTP/1.1" 200 5 "-" "-"`},
@@ -95,6 +98,9 @@ func TestAccessLogLines(t *testing.T) {
 
 // at returns r with another Host.
 func at(r *http.Request, host string) *http.Request { r.Host = host; return r }
+
+// encrypted returns r over TLS.
+func encrypted(r *http.Request) *http.Request { r.TLS = new(tls.ConnectionState); return r }
 
 func TestAccessLogHost(t *testing.T) {
 	for in, want := range map[string]string{

@@ -49,7 +49,7 @@ func exchange(x *direct.Exchange, r *http.Request) {
 	}
 	x.Wire().Reset(wire.Request{
 		Method: r.Method, Target: []byte(r.RequestURI), Path: []byte(r.URL.Path), RawQuery: []byte(r.URL.RawQuery),
-		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header),
+		Host: []byte(r.Host), Body: body, RemoteAddr: r.RemoteAddr, Fields: wire.FieldsOf(r.Header), TLS: r.TLS != nil,
 	})
 }
 

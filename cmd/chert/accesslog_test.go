@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -169,6 +172,30 @@ func TestLogFormats(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of requests that name no port the lines have that of their scheme.
+func TestVhostPort(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	ca, dir := newCA(t), t.TempDir()
+	ca.server(dir, "a", "a.example")
+	file := filepath.Join(folder(t, map[string]string{"www/f": "x"}), "chert.toml")
+	write(t, file, fmt.Sprintf("listen = ['127.0.0.1:0', { address = '127.0.0.1:0', tls = false }]\nlog = 'vhost'\n"+
+		"[[site]]\nhosts = 'a.example'\nroot = 'www'\ntls_cert = '%[1]s/a.pem'\ntls_key = '%[1]s/a-key.pem'\n",
+		filepath.ToSlash(dir)))
+	p := start(t, "--config", file)
+	c := mustDialTLS(t, p.urls[0], &tls.Config{RootCAs: ca.pool, ServerName: "a.example"})
+	c.want("a.example", 200, "x")
+	c.Close()
+	getHost(t, newClient(t, ""), p.urls[1], "a.example", "f")
+	p.signal(syscall.SIGTERM)
+	p.waitFor(exitOK)
+	lines := strings.Split(p.stderr.String(), "\n")
+	slices.Sort(lines)
+	if len(lines) != 3 || !strings.HasPrefix(lines[1], "a.example:443 ") || !strings.HasPrefix(lines[2], "a.example:80 ") {
+		t.Errorf("%q", lines)
 	}
 }
 

@@ -18,11 +18,10 @@ import (
 
 // logs are the logs of a configuration: that of the file, and those of sites and routes. A nil *logs logs nothing.
 type logs struct {
-	top   *middleware.AccessLog // of the file, and of requests without a site; nil for none
-	plain *middleware.AccessLog // the same for plain HTTP beside TLS
-	ids   bool                  // some requests have ids
-	all   bool                  // all of them have
-	file  config.Log            // that of top
+	top  *middleware.AccessLog // of the file, and of requests without a site; nil for none
+	ids  bool                  // some requests have ids
+	all  bool                  // all of them have
+	file config.Log            // that of top
 
 	made  map[*config.Log]*middleware.AccessLog // nil for no lines
 	files []*logFile
@@ -38,22 +37,16 @@ func (s *server) openLogs(up *setup, cfg *config.Config) error {
 	if up.format = logFormat(top.Format); top.File != "" {
 		up.format = logOff // stderr has only errors
 	}
-	port := uint16(80)
-	if up.tls != nil {
-		port = 443
-	}
 	l := &logs{made: make(map[*config.Log]*middleware.AccessLog), pool: s.files, all: top.RequestID, file: top}
 	l.ids = l.all
 	var err error
-	if l.top, err = s.openLog(l, &top, port); err == nil {
-		l.plain, err = s.openLog(l, &top, 80)
-	}
+	l.top, err = s.openLog(l, &top)
 	for _, spec := range logSpecs(cfg) {
 		if _, ok := l.made[spec]; ok || err != nil {
 			continue
 		}
 		l.ids = l.ids || spec.RequestID
-		l.made[spec], err = s.openLog(l, spec, port)
+		l.made[spec], err = s.openLog(l, spec)
 	}
 	if err != nil {
 		l.close()
@@ -75,7 +68,7 @@ func logSpecs(cfg *config.Config) (all []*config.Log) {
 }
 
 // openLog opens a log, nil if it has no lines. The error has the position in the configuration.
-func (s *server) openLog(l *logs, spec *config.Log, port uint16) (*middleware.AccessLog, error) {
+func (s *server) openLog(l *logs, spec *config.Log) (*middleware.AccessLog, error) {
 	format := logFormat(spec.Format)
 	if format == logOff || s.o.quiet && spec.File == "" && !s.o.given("log") {
 		return nil, nil
@@ -94,7 +87,7 @@ func (s *server) openLog(l *logs, spec *config.Log, port uint16) (*middleware.Ac
 		l.files = append(l.files, file)
 		out = file.lines
 	}
-	o := &middleware.AccessLogOptions{Format: logFormats[format], Output: out, Port: port, Fields: fields,
+	o := &middleware.AccessLogOptions{Format: logFormats[format], Output: out, Fields: fields,
 		Sample: spec.Sample, RequestID: spec.RequestID, Query: slices.Contains(spec.Fields, "query")}
 	if len(spec.Skip) > 0 {
 		o.Skip = func(path string) bool {
@@ -177,8 +170,8 @@ func (l *logs) ofPlain(h http.Handler) http.Handler {
 	if l.all {
 		h = middleware.RequestID(nil)(h)
 	}
-	if l.plain != nil {
-		h = l.plain.Wrap(h)
+	if l.top != nil {
+		h = l.top.Wrap(h)
 	}
 	return h
 }
