@@ -73,6 +73,9 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{nil, `chert: no command given; to serve a folder: "chert serve DIR"` + seeChert},
 		{[]string{"sevre"}, `chert: unknown command "sevre"; perhaps "serve"` + seeChert},
+		{[]string{"serv"}, `chert: unknown command "serv"; perhaps "serve"` + seeChert}, // not "cert"
+		{[]string{"ser"}, `chert: unknown command "ser"; perhaps "serve"` + seeChert},
+		{[]string{"hlp"}, `chert: unknown command "hlp"; perhaps "help"` + seeChert}, // not "top"
 		{[]string{"dance"}, `chert: unknown command "dance"` + seeChert},
 		{[]string{"stop"}, `chert: unknown command "stop": SIGTERM ends a server when its requests are done: kill PID` + seeChert},
 		{[]string{"file-server", "--browse"}, `chert: unknown command "file-server": "chert serve DIR" serves a folder` + seeChert},

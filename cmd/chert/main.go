@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/chert-http/chert/cmd/chert/internal/config"
 	"github.com/spf13/cobra"
 )
 
@@ -75,10 +77,17 @@ func unknown(root *cobra.Command, name string) error {
 	if hint := insteadOfCommand[name]; hint != "" {
 		return fmt.Errorf("unknown command %q: %s", name, hint)
 	}
-	if near := root.SuggestionsFor(name); len(near) > 0 {
-		return fmt.Errorf("unknown command %q; perhaps %q", name, near[0])
+	near := root.SuggestionsFor(name)                  // in the order of the alphabet
+	best := config.Nearest(name, append(near, "help")) // which cobra leaves out
+	for _, s := range slices.Backward(near) {
+		if best == "" || strings.HasPrefix(s, name) {
+			best = s
+		}
 	}
-	return fmt.Errorf("unknown command %q", name)
+	if best == "" {
+		return fmt.Errorf("unknown command %q", name)
+	}
+	return fmt.Errorf("unknown command %q; perhaps %q", name, best)
 }
 
 // insteadOfCommand has hints for the commands of other servers, and for flags that they have in place of commands.
