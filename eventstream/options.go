@@ -14,7 +14,7 @@ type Options struct {
 	// call.
 	OnOpen func(s *Stream, r *http.Request)
 	// OnClose is called once, on a goroutine of its own, when a stream has ended and OnOpen has
-	// returned.
+	// returned. The server's Shutdown does not wait for it.
 	OnClose func(s *Stream)
 
 	// Heartbeat is after how long without an event a comment is sent, so that proxies do

@@ -18,7 +18,7 @@ type PollOptions struct {
 	// only during the call.
 	OnOpen func(p *Poll, r *http.Request)
 	// OnClose is called once, on a goroutine of its own, when a poll has ended and OnOpen has
-	// returned.
+	// returned. The server's Shutdown does not wait for it.
 	OnClose func(p *Poll)
 	// ContentType is that of the answers. Default "application/json".
 	ContentType string

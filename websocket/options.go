@@ -36,7 +36,8 @@ type Options struct {
 	// OnClose is called once, on a goroutine of its own, after the connection has
 	// ended and all other functions have returned. code and reason are those of the
 	// client's Close frame or of the error that ended the connection;
-	// CodeAbnormal if there was neither.
+	// CodeAbnormal if there was neither. The server's Shutdown does not wait for it: a
+	// program that must calls Done of a sync.WaitGroup here, and Add in OnOpen.
 	OnClose func(c *Conn, code Code, reason string)
 
 	// Subprotocols are those that the server speaks, in the order of its
