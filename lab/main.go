@@ -51,7 +51,11 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {
-	if len(args) == 0 {
+	help := []string{"-h", "-help", "--help"}
+	// The others have flags of their own.
+	lists := []string{"run", "plot", "experiment"}
+	if len(args) == 0 || slices.Contains(help, args[0]) ||
+		slices.Contains(lists, args[0]) && len(args) > 1 && slices.Contains(help, args[1]) {
 		list(out)
 		return nil
 	}
@@ -82,10 +86,6 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if args[0] != "run" || len(args) < 2 {
 		list(log)
 		return fmt.Errorf("no command %q", strings.Join(args, " "))
-	}
-	if slices.Contains([]string{"-h", "-help", "--help"}, args[1]) {
-		list(out)
-		return nil
 	}
 	for _, p := range profile.All() {
 		if p.Name == args[1] {

@@ -18,10 +18,10 @@ func TestList(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, flag := range []string{"-h", "--help"} {
+	for _, args := range []string{"-h", "run -h", "run --help", "plot -h", "experiment -help"} {
 		var out, log strings.Builder
-		if err := run(t.Context(), []string{"run", flag}, &out, &log); err != nil || !strings.Contains(out.String(), "--against REVISION") {
-			t.Errorf("run %s: %v\n%s", flag, err, out.String())
+		if err := run(t.Context(), strings.Fields(args), &out, &log); err != nil || !strings.Contains(out.String(), "--against REVISION") {
+			t.Errorf("%s: %v\n%s", args, err, out.String())
 		}
 	}
 }
