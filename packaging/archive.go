@@ -40,9 +40,9 @@ func (p *product) archiveFiles(b *binary, folder string) ([]file, error) {
 		return nil, err
 	}
 	files := []file{program, {folder + "/LICENSES", 0o644, p.copyright}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/command.md", "docs/config.md",
-		"docs/chert.toml"} {
-		text, err := p.text(name)
+	packed := append([]string{"LICENSE", "README.md", "CHANGELOG.md"}, pages...)
+	for _, name := range packed {
+		text, err := p.page(name, packed)
 		if err != nil {
 			return nil, err
 		}

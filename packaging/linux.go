@@ -111,7 +111,7 @@ func (p *product) stage(dir string, b *binary, format string) (files.Contents, e
 		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir,
 			FileInfo: p.owned(owner, 0o750)})
 	}
-	for _, folder := range []string{"/etc/chert", "/usr/share/chert", "/usr/share/chert/www", "/usr/share/doc/chert"} {
+	for _, folder := range []string{"/etc/chert", "/usr/share/chert", "/usr/share/chert/www", "/usr/share/doc/chert", "/usr/share/doc/chert/observability"} {
 		contents = append(contents, &files.Content{Destination: folder, Type: files.TypeDir,
 			FileInfo: p.owned("root", 0o755)})
 	}
@@ -146,24 +146,27 @@ func (p *product) packageFiles(b *binary, format string) ([]file, error) {
 	}
 	const doc = "usr/share/doc/chert/"
 	all := []file{program, {doc + "copyright", 0o644, p.copyright}}
-	for _, f := range []struct {
-		from, to string
-		zip      bool
-	}{
-		{"packaging/files/chert.service", "usr/lib/systemd/system/chert.service", false},
-		{"packaging/files/chert.toml", "etc/chert/chert.toml", false},
-		{"packaging/files/chert.logrotate", "etc/logrotate.d/chert", false},
-		{"packaging/files/index.html", "usr/share/chert/www/index.html", false},
-		{"CHANGELOG.md", doc + "CHANGELOG.md.gz", true},
-		{"docs/config.md", doc + "config.md", false},
-		{"docs/chert.toml", doc + "chert.toml", false},
+	for _, name := range pages {
+		text, err := p.page(name, pages)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, file{doc + strings.TrimPrefix(name, "docs/"), 0o644, text})
+	}
+	changes, err := p.page("CHANGELOG.md", nil)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, file{doc + "CHANGELOG.md.gz", 0o644, compress(changes)})
+	for _, f := range []struct{ from, to string }{
+		{"packaging/files/chert.service", "usr/lib/systemd/system/chert.service"},
+		{"packaging/files/chert.toml", "etc/chert/chert.toml"},
+		{"packaging/files/chert.logrotate", "etc/logrotate.d/chert"},
+		{"packaging/files/index.html", "usr/share/chert/www/index.html"},
 	} {
 		text, err := p.text(f.from)
 		if err != nil {
 			return nil, err
-		}
-		if f.zip {
-			text = compress(text)
 		}
 		to := f.to
 		if format == "deb" {
