@@ -33,6 +33,7 @@ func (h *Handler) fail(x *direct.Exchange, p *plain, name string, err error, now
 		h.noteOut(now, name, err)
 		h.absent(x, p, name, now)
 	case errors.Is(err, fs.ErrPermission):
+		h.log(now, name, err)
 		h.refuse(x, http.StatusForbidden, name)
 	case isFull(err):
 		h.log(now, name, err)
