@@ -35,6 +35,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	items   []item
+	writing bool // the first of items is being written
 	closed  context.Context
 	close   context.CancelFunc
 	running sync.WaitGroup
@@ -115,15 +116,18 @@ func (q *Queue) run(ctx context.Context) {
 			return
 		}
 		i := q.items[0]
+		q.writing = true
 		q.mu.Unlock()
 		err := i.write(i.maybe)
 		failed := err != nil && q.Temporary(err)
 		q.mu.Lock()
-		switch {
-		case len(q.items) == 0: // closed meanwhile
-		case failed:
+		q.writing = false
+		if failed && ctx.Err() != nil { // closed meanwhile
+			failed, err = false, ErrClosed
+		}
+		if failed {
 			q.items[0].maybe = true
-		default:
+		} else {
 			q.items[0] = item{}
 			q.items = q.items[1:]
 		}
@@ -141,15 +145,21 @@ func (q *Queue) run(ctx context.Context) {
 	}
 }
 
-// Close drops what waits, and waits for the write that is being tried.
+// Close drops what waits, and waits for the write that is being tried, which is dropped too if it
+// fails.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.context()
 	q.close()
-	for range q.items {
+	keep := 0
+	if q.writing {
+		keep = 1
+	}
+	for range q.items[keep:] {
 		q.Dropped(ErrClosed)
 	}
-	q.items = nil
+	clear(q.items[keep:])
+	q.items = q.items[:keep]
 	q.mu.Unlock()
 	q.running.Wait()
 }

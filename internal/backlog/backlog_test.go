@@ -107,3 +107,34 @@ func TestClose(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What is being written while Close drops the others counts by its own outcome.
+func TestCloseWriting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		outcome error
+		want    []error
+	}{
+		{nil, []error{ErrClosed}},
+		{errAway, []error{ErrClosed, ErrClosed}},
+		{errRefused, []error{ErrClosed, errRefused}},
+	} {
+		s := &store{}
+		q := s.queue(10)
+		writing, outcome := make(chan bool), make(chan error)
+		begin := func(bool) error { writing <- true; return <-outcome }
+		if err := q.Begin(begin, errAway); err != nil {
+			t.Fatal(err)
+		}
+		servertest.Await(t, writing, "the write")
+		q.Follow(s.write("2"))
+		closed := make(chan bool)
+		go func() { q.Close(); close(closed) }()
+		servertest.Eventually(t, "the other to be dropped", func() bool { return q.Len() < 2 })
+		outcome <- tt.outcome
+		servertest.Await(t, closed, "Close")
+		if q.Len() != 0 || len(s.written) != 0 || !slices.Equal(s.dropped, tt.want) {
+			t.Errorf("%v: %d, %q, %v", tt.outcome, q.Len(), s.written, s.dropped)
+		}
+	}
+}
