@@ -329,10 +329,11 @@ func (t *topic) publish(m *nats.Msg) (id string, err error) {
 	return idOf(epoch, ack.Sequence), nil
 }
 
-// temporary reports whether an error is one that passes.
+// temporary reports whether an error is one that passes. An event that is larger than the server's
+// max_payload is refused by nats.go, without the server.
 func temporary(err error) bool {
 	var api *jetstream.APIError
-	return !errors.As(err, &api) || api.Code >= 500
+	return !errors.Is(err, nats.ErrMaxPayload) && (!errors.As(err, &api) || api.Code >= 500)
 }
 
 // dropped is called when something that has waited will not be written.

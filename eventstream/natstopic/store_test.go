@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/internal/testing/door"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/internal/testing/topictest"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 const history = 500
@@ -142,6 +144,22 @@ func TestLines(t *testing.T) {
 	if len(lines) != 2 || !strings.Contains(lines[0], "event streams: NATS fails; clients stay") ||
 		!strings.Contains(lines[1], "responds again") {
 		t.Errorf("%q", lines)
+	}
+}
+
+// An event that is larger than NATS accepts is refused, and others do not wait behind it.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, startServer(t, 0, t.TempDir()).ClientURL(), &Options{Queue: 3})
+	topic, err := s.Topic("news")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := topic.Publish(eventstream.Event{Data: strings.Repeat("x", 2<<20)}); !errors.Is(err, nats.ErrMaxPayload) {
+		t.Errorf("got %v", err)
+	}
+	if id, err := topic.Publish(eventstream.Event{Data: "x"}); id == "" || err != nil {
+		t.Errorf("%q, %v", id, err)
 	}
 }
 
