@@ -25,6 +25,7 @@ type reader struct {
 	ahead   []*topic // that want Mark and Current
 	check   bool     // whether events have been missed is not known
 	cut     bool     // the connection is not there
+	away    bool     // the store has been told that NATS cannot be read
 	reading int
 
 	// The goroutine's.
@@ -39,6 +40,9 @@ const (
 	lookEvery = 15 * time.Second
 	// room is for how many messages that have come; NATS drops what is more, and says so.
 	room = 1 << 16
+	// How long is waited after reading has failed.
+	firstWait = 50 * time.Millisecond
+	maxWait   = time.Second
 )
 
 func newReader(s *Store) *reader {
@@ -75,17 +79,20 @@ func (r *reader) isAhead(t *topic) {
 	}
 }
 
-// reconnected is called when events may have been missed.
-func (r *reader) reconnected() {
+// missed is called when events may have been missed.
+func (r *reader) missed() {
 	r.mu.Lock()
 	r.check = true
-	was := r.cut
+	r.mu.Unlock()
+	r.wake()
+}
+
+// reconnected is called when the connection is there, also for the first time.
+func (r *reader) reconnected() {
+	r.mu.Lock()
 	r.cut = false
 	r.mu.Unlock()
-	if was {
-		r.s.setAway(-1, nil)
-	}
-	r.wake()
+	r.missed()
 }
 
 func (r *reader) disconnected(err error) {
@@ -93,12 +100,24 @@ func (r *reader) disconnected(err error) {
 		err = errors.New("the connection has ended")
 	}
 	r.mu.Lock()
-	was := r.cut
 	r.cut = true
 	r.mu.Unlock()
 	r.s.cuts.Add(1)
-	if !was {
-		r.s.setAway(1, err)
+	r.setAway(err)
+}
+
+// setAway is called with why NATS cannot be read, and with nil when it has been.
+func (r *reader) setAway(why error) {
+	r.mu.Lock()
+	was := r.away
+	r.away = why != nil || was && r.cut
+	now := r.away
+	r.mu.Unlock()
+	switch {
+	case now && !was:
+		r.s.setAway(1, why)
+	case was && !now:
+		r.s.setAway(-1, nil)
 	}
 }
 
@@ -106,7 +125,7 @@ func (r *reader) disconnected(err error) {
 func (r *reader) run() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
+	for wait := firstWait; ; {
 		select {
 		case m := <-r.live:
 			r.message(m)
@@ -119,7 +138,17 @@ func (r *reader) run() {
 		case <-r.s.closing.Done():
 			return
 		}
-		if r.work() != nil && backlog.Pause(r.s.closing, 50*time.Millisecond) {
+		err := r.work()
+		if err == nil {
+			wait = firstWait
+			continue
+		}
+		// The first may be that of a cut, or of a topic that has gone on meanwhile.
+		if wait > firstWait || errors.Is(err, context.DeadlineExceeded) {
+			r.setAway(err)
+		}
+		if backlog.Pause(r.s.closing, wait) {
+			wait = min(2*wait, maxWait)
 			r.wake() // again, when it is connected
 		}
 	}
@@ -195,6 +224,7 @@ func (r *reader) work() error {
 	for _, t := range ahead {
 		t.mirror.Current()
 	}
+	r.setAway(nil)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package natstopic
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -33,7 +34,7 @@ type Store struct {
 	instance string // random
 	tokens   atomic.Uint64
 	epoch    atomic.Uint64 // when the stream was made, in milliseconds since 1970; 0: not known yet
-	away     atomic.Int32  // whether the connection is not there, and 1 more for the queue
+	away     atomic.Int32  // whether the reader cannot read, and 1 more for the queue
 	closing  context.Context
 	cancel   context.CancelFunc
 
@@ -81,18 +82,22 @@ func Open(urls string, o *Options) (*Store, error) {
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond),
 		nats.ReconnectBufSize(-1), // what is written while it is away would be written at an unknown time
 		nats.Timeout(patience), nats.PingInterval(5 * time.Second),
+		nats.IgnoreAuthErrorAbort(), // a password that is refused may be accepted later
 	}, s.o.NATS...)
 	opts = append(opts, // these are the store's
 		nats.ConnectHandler(func(*nats.Conn) { s.r.reconnected() }),
 		nats.ReconnectHandler(func(*nats.Conn) { s.r.reconnected() }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.r.disconnected(err) }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { s.r.reconnected() }), // it may have dropped some
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { s.r.missed() }), // it may have dropped some
 	)
 	nc, err := nats.Connect(urls, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("natstopic: %w", err)
 	}
 	s.nc = nc
+	if !nc.IsConnected() {
+		s.r.setAway(cmp.Or(nc.LastError(), nats.ErrNoServers))
+	}
 	if s.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(s.o.Timeout)); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("natstopic: %w", err)
@@ -321,7 +326,7 @@ func (t *topic) publish(m *nats.Msg) (id string, err error) {
 	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	if err != nil {
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) {
-			s.r.reconnected() // there is no stream any more, or not yet
+			s.r.missed() // there is no stream any more, or not yet
 		}
 		return "", err
 	}

@@ -33,9 +33,14 @@ func startServer(t *testing.T, port int, dir string) *server.Server {
 	return srv
 }
 
-func newServer(port int, dir string) (*server.Server, error) {
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true,
-		NoSigs: true})
+func newServer(port int, dir string) (*server.Server, error) { return serverOf(options(port, dir)) }
+
+func options(port int, dir string) *server.Options {
+	return &server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true}
+}
+
+func serverOf(o *server.Options) (*server.Server, error) {
+	srv, err := server.NewServer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +143,12 @@ func TestLines(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	d.Shut(false)
+	wantsLines(t, s, &log)
+}
+
+// wantsLines waits until NATS is found, of which there is a line, and one before.
+func wantsLines(t *testing.T, s *Store, log *servertest.Log) {
+	t.Helper()
 	servertest.Eventually(t, "NATS to be found", func() bool { return !s.Stats().Away })
 	servertest.Eventually(t, "that to be logged", func() bool { return strings.Count(log.String(), "\n") >= 2 })
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -145,6 +156,75 @@ func TestLines(t *testing.T) {
 		!strings.Contains(lines[1], "responds again") {
 		t.Errorf("%q", lines)
 	}
+}
+
+// NATS is not there when the store is opened.
+func TestNotThereYet(t *testing.T) {
+	t.Parallel()
+	d := door.Open(t, startServer(t, 0, t.TempDir()).Addr().String())
+	d.Shut(true)
+	var log servertest.Log
+	s := open(t, "nats://"+d.Addr, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !s.Stats().Away || strings.Count(log.String(), "NATS fails") != 1 {
+		t.Errorf("%+v, %q", s.Stats(), log.String())
+	}
+	d.Shut(false)
+	wantsLines(t, s, &log)
+}
+
+// JetStream does not respond, though there is a connection.
+func TestWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	srv, err := serverOf(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(srv)
+	var log servertest.Log
+	s := open(t, srv.ClientURL(), &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	servertest.Eventually(t, "NATS to be missed", func() bool { return s.Stats().Away })
+	if err := srv.EnableJetStream(&server.JetStreamConfig{StoreDir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	wantsLines(t, s, &log)
+	if s.Stats().Cuts > 0 {
+		t.Errorf("%+v", s.Stats())
+	}
+}
+
+// NATS refuses the password for some time, which is no end of the connection.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func(port int, password string) *server.Server {
+		o := options(port, dir)
+		o.Username, o.Password = "u", password
+		srv, err := serverOf(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return srv
+	}
+	srv := start(server.RANDOM_PORT, "good")
+	defer func() { stop(srv) }()
+	port := portOf(srv)
+	var log servertest.Log
+	s := open(t, fmt.Sprint("nats://u:good@127.0.0.1:", port), &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop(srv)
+	srv = start(port, "other")
+	servertest.Eventually(t, "the password to be refused twice", func() bool {
+		v, err := srv.Varz(nil)
+		return err == nil && v.TotalConnections >= 3
+	})
+	if !s.Stats().Away {
+		t.Error("NATS is not missed")
+	}
+	stop(srv)
+	srv = start(port, "good")
+	wantsLines(t, s, &log)
 }
 
 // An event that is larger than NATS accepts is refused, and others do not wait behind it.
