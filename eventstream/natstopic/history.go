@@ -14,6 +14,7 @@ import (
 // stored is an event in the stream.
 type stored struct {
 	seq    uint64
+	at     time.Time // when it was stored
 	header nats.Header
 	data   []byte
 }
@@ -52,7 +53,7 @@ func (s *Store) history(st jetstream.Stream, t *topic, from uint64) (all []store
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, stored{meta.Sequence.Stream, m.Headers(), m.Data()})
+			all = append(all, stored{meta.Sequence.Stream, meta.Timestamp, m.Headers(), m.Data()})
 			left = meta.NumPending
 			n++
 		}
@@ -88,8 +89,16 @@ func (t *topic) has(token string) (bool, error) {
 	return false, nil
 }
 
+// reached notes the newest of some events that have been read.
+func (t *topic) reached(all []stored) {
+	if n := len(all); n > 0 {
+		t.cursor, t.at = all[n-1].seq, all[n-1].at
+	}
+}
+
 // append passes events on.
 func (t *topic) append(more []stored, epoch uint64) {
+	t.reached(more)
 	t.s.read.Add(uint64(len(more)))
 	t.mirror.Append(events(more, epoch))
 }

@@ -36,7 +36,7 @@ type reader struct {
 }
 
 const (
-	// lookEvery is how often topics without clients are looked for.
+	// lookEvery is how often topics without clients are looked for, and whether the stream is there.
 	lookEvery = 15 * time.Second
 	// room is for how many messages that have come; NATS drops what is more, and says so.
 	room = 1 << 16
@@ -126,6 +126,7 @@ func (r *reader) run() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for wait := firstWait; ; {
+		look := false
 		select {
 		case m := <-r.live:
 			r.message(m)
@@ -135,10 +136,11 @@ func (r *reader) run() {
 		case <-r.signal:
 		case <-tick.C:
 			r.look()
+			look = true
 		case <-r.s.closing.Done():
 			return
 		}
-		err := r.work()
+		err := r.work(look)
 		if err == nil {
 			wait = firstWait
 			continue
@@ -163,23 +165,31 @@ func (r *reader) message(m *nats.Msg) {
 	}
 	seq, err1 := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
 	last, err2 := strconv.ParseUint(m.Header.Get("Nats-Last-Sequence"), 10, 64)
-	if err1 != nil || err2 != nil {
+	at, err3 := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp"))
+	if err1 != nil || err2 != nil || err3 != nil {
 		return // not the stream's
 	}
 	r.mu.Lock()
 	check := r.check
 	r.mu.Unlock()
+	if !check && (seq <= t.cursor && at.After(t.at) || seq > t.cursor && last < t.cursor) {
+		// The stream is another, which begins at 1 again, or the newest that was read has been dropped.
+		if r.verify(false) != nil {
+			r.missed()
+			check = true
+		}
+	}
 	switch {
 	case check || r.dirty[t] || last > t.cursor || seq <= last:
 		r.dirty[t] = true // it will be read from the stream
 	case seq > t.cursor:
-		t.cursor = seq
-		t.append([]stored{{seq, m.Header, m.Data}}, r.s.epoch.Load())
+		t.append([]stored{{seq, at, m.Header, m.Data}}, r.s.epoch.Load())
 	}
 }
 
-// work does what is to be done beside messages. An error is that of the connection.
-func (r *reader) work() error {
+// work does what is to be done beside messages, and if look is set it sees whether the stream is
+// there. An error is that of the connection.
+func (r *reader) work(look bool) error {
 	if !r.s.nc.IsConnected() {
 		return nil // reconnected will be called
 	}
@@ -190,8 +200,8 @@ func (r *reader) work() error {
 	check := r.check
 	r.check = false
 	r.mu.Unlock()
-	if check || r.stream == nil {
-		if err := r.verify(); err != nil {
+	if check || look || r.stream == nil {
+		if err := r.verify(check); err != nil {
 			r.mu.Lock()
 			r.check = true
 			r.mu.Unlock()
@@ -266,9 +276,7 @@ func (r *reader) load() error {
 			base = idOf(epoch, 0) // it has all that there ever were
 		}
 		t.cursor = 0
-		if n := len(all); n > 0 {
-			t.cursor = all[n-1].seq
-		}
+		t.reached(all)
 		r.active[t.token] = t
 		r.loading[0] = nil
 		r.loading = r.loading[1:]
@@ -280,8 +288,8 @@ func (r *reader) load() error {
 	return nil
 }
 
-// verify is called after a cut: the stream may be another, and events may have been missed.
-func (r *reader) verify() error {
+// verify sees whether the stream is another. If check is set events may have been missed, too.
+func (r *reader) verify(check bool) error {
 	ctx, cancel := context.WithTimeout(r.s.closing, patience)
 	defer cancel()
 	st, err := r.s.stream(ctx)
@@ -300,7 +308,9 @@ func (r *reader) verify() error {
 			}
 			continue
 		}
-		r.dirty[t] = true
+		if check {
+			r.dirty[t] = true
+		}
 	}
 	return nil
 }
@@ -312,9 +322,7 @@ func (r *reader) lost(t *topic, epoch uint64) error {
 		return err
 	}
 	r.s.gaps.Add(1)
-	if n := len(all); n > 0 {
-		t.cursor = all[n-1].seq
-	}
+	t.reached(all)
 	t.mirror.Lost(events(all, epoch))
 	return nil
 }
@@ -336,8 +344,7 @@ func (r *reader) catchUp(t *topic) error {
 	default:
 		return r.lost(t, epoch)
 	}
-	if n := len(all); n > 0 {
-		t.cursor = all[n-1].seq
+	if len(all) > 0 {
 		t.append(all, epoch)
 	}
 	return nil

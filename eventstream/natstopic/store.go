@@ -245,7 +245,8 @@ type topic struct {
 	mirror eventstream.Mirror
 
 	// The reader's.
-	cursor uint64 // the sequence of the newest event that has been read
+	cursor uint64    // the sequence of the newest event that has been read
+	at     time.Time // when that was stored
 	live   *nats.Subscription
 
 	// Guarded by reader.mu.

@@ -128,6 +128,41 @@ func TestRestarts(t *testing.T) {
 
 func TestSuite(t *testing.T) { topictest.Run(t, setup) }
 
+// The stream is deleted, and another process makes it again: clients get to know it, whether the first event of their
+// topic in it has a lower sequence than the last that they got, or a higher one.
+func TestStreamMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{0, 10} {
+		srv := startServer(t, 0, t.TempDir())
+		s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+			return open(t, srv.ClientURL(), &Options{})
+		}}
+		a, b := s.Start(t, 0), s.Start(t, 0)
+		c := a.Client("news", "")
+		c.Announced()
+		for range 3 {
+			b.Publish("news", "old")
+		}
+		c.Wants("old", "old", "old")
+		store := b.Store.(*Store)
+		if err := store.js.DeleteStream(t.Context(), store.o.Stream); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.stream(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range others {
+			b.Publish("other", "x")
+		}
+		b.Publish("news", "new")
+		b.Publish("news", "newer")
+		c.Wants("(gap)", "new", "newer")
+		if gaps := a.Store.(*Store).Stats().Gaps; gaps != 1 {
+			t.Errorf("%d gaps", gaps)
+		}
+	}
+}
+
 // NATS fails and responds again: a line for each.
 func TestLines(t *testing.T) {
 	t.Parallel()
