@@ -33,6 +33,7 @@ type reader struct {
 	active  map[string]*topic // by token
 	dirty   map[*topic]bool   // that have missed events, or whose history is not read yet
 	loading []*topic          // of added, that are not loaded yet
+	current time.Time         // of what was stored until then nothing has been missed
 }
 
 const (
@@ -123,7 +124,7 @@ func (r *reader) setAway(why error) {
 
 // run reads until the store is closed.
 func (r *reader) run() {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(r.interval())
 	defer tick.Stop()
 	for wait := firstWait; ; {
 		look := false
@@ -154,6 +155,14 @@ func (r *reader) run() {
 			r.wake() // again, when it is connected
 		}
 	}
+}
+
+// interval is how often is looked: several times before an event expires, for r.current.
+func (r *reader) interval() time.Duration {
+	if age := r.s.o.MaxAge; age > 0 {
+		return max(min(lookEvery, age/4), time.Millisecond)
+	}
+	return lookEvery
 }
 
 // message takes an event that has just been stored.
@@ -193,6 +202,7 @@ func (r *reader) work(look bool) error {
 	if !r.s.nc.IsConnected() {
 		return nil // reconnected will be called
 	}
+	began := time.Now()
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -200,7 +210,8 @@ func (r *reader) work(look bool) error {
 	check := r.check
 	r.check = false
 	r.mu.Unlock()
-	if check || look || r.stream == nil {
+	look = look || check || r.stream == nil
+	if look {
 		if err := r.verify(check); err != nil {
 			r.mu.Lock()
 			r.check = true
@@ -233,6 +244,9 @@ func (r *reader) work(look bool) error {
 	}
 	for _, t := range ahead {
 		t.mirror.Current()
+	}
+	if look {
+		r.current = began
 	}
 	r.setAway(nil)
 	return nil
@@ -341,6 +355,7 @@ func (r *reader) catchUp(t *topic) error {
 	case t.cursor == 0:
 	case len(all) > 0 && all[0].seq == t.cursor:
 		all = all[1:]
+	case r.expired(t, len(all)):
 	default:
 		return r.lost(t, epoch)
 	}
@@ -348,6 +363,14 @@ func (r *reader) catchUp(t *topic) error {
 		t.append(all, epoch)
 	}
 	return nil
+}
+
+// expired reports whether the newest event of a topic is not there because of its age, and nothing
+// but that: what was stored since r.current has not reached the age yet.
+func (r *reader) expired(t *topic, more int) bool {
+	o := &r.s.o
+	return o.MaxAge > 0 && time.Since(t.at) >= o.MaxAge && time.Since(r.current) < o.MaxAge &&
+		(o.History < 0 || more < o.History)
 }
 
 // look stops reading topics without clients.

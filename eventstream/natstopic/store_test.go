@@ -163,6 +163,41 @@ func TestStreamMadeAgain(t *testing.T) {
 	}
 }
 
+// The newest event of a topic expires: clients have missed nothing, unless their process could not read for as long.
+func TestMaxAge(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, 0, t.TempDir())
+	d := door.Open(t, srv.Addr().String())
+	at := func(addr string) *topictest.Instance {
+		return (&topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+			return open(t, "nats://"+addr, &Options{MaxAge: 4 * time.Second})
+		}}).Start(t, 0)
+	}
+	a, b := at(d.Addr), at(srv.Addr().String())
+	store := b.Store.(*Store)
+	expire := func() {
+		t.Helper()
+		servertest.Eventually(t, "the event to expire", func() bool {
+			st, err := store.stream(t.Context())
+			return err == nil && st.CachedInfo().State.Msgs == 0
+		})
+	}
+	c := a.Client("news", "")
+	c.Announced()
+	b.Publish("news", "one")
+	c.Wants("one")
+	expire()
+	d.Cut()
+	a.Eventually("news", "two")
+	c.Wants("two")
+	d.Shut(true)
+	b.Publish("news", "missed")
+	expire()
+	d.Shut(false)
+	a.Eventually("news", "three")
+	c.Wants("(gap)", "three")
+}
+
 // NATS fails and responds again: a line for each.
 func TestLines(t *testing.T) {
 	t.Parallel()
