@@ -42,4 +42,6 @@ type Options struct {
 	// Logger receives a line when NATS fails and one when it responds again. Default
 	// slog.Default.
 	Logger *slog.Logger
+
+	room int // that of tests, or the constant
 }

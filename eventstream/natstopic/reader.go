@@ -39,7 +39,7 @@ type reader struct {
 const (
 	// lookEvery is how often topics without clients are looked for, and whether the stream is there.
 	lookEvery = 15 * time.Second
-	// room is for how many messages that have come; NATS drops what is more, and says so.
+	// room is for how many messages that have come; nats.go drops what is more.
 	room = 1 << 16
 	// How long is waited after reading has failed.
 	firstWait = 50 * time.Millisecond
@@ -47,7 +47,7 @@ const (
 )
 
 func newReader(s *Store) *reader {
-	return &reader{s: s, live: make(chan *nats.Msg, room), signal: make(chan struct{}, 1), active: make(map[string]*topic),
+	return &reader{s: s, live: make(chan *nats.Msg, s.o.room), signal: make(chan struct{}, 1), active: make(map[string]*topic),
 		dirty: make(map[*topic]bool)}
 }
 
@@ -130,6 +130,10 @@ func (r *reader) run() {
 		look := false
 		select {
 		case m := <-r.live:
+			if r.full() {
+				r.missed()
+				continue
+			}
 			r.message(m)
 			if len(r.dirty) == 0 {
 				continue
@@ -155,6 +159,20 @@ func (r *reader) run() {
 			r.wake() // again, when it is connected
 		}
 	}
+}
+
+// full is called when a message has been taken, and reports whether there may have been no room
+// for others: of those that nats.go drops from a subscription in a row it reports only the first.
+// It drops the rest, since all is read from the stream then.
+func (r *reader) full() bool {
+	n := len(r.live)
+	if n < cap(r.live)-1 {
+		return false
+	}
+	for range n {
+		<-r.live
+	}
+	return true
 }
 
 // interval is how often is looked: several times before an event expires, for r.current.

@@ -129,6 +129,9 @@ func (s *Store) defaults() error {
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Second
 	}
+	if o.room == 0 {
+		o.room = room
+	}
 	o.MaxAge, o.Queue = max(o.MaxAge, 0), max(o.Queue, 0)
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -1,6 +1,7 @@
 package natstopic
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -196,6 +197,29 @@ func TestMaxAge(t *testing.T) {
 	d.Shut(false)
 	a.Eventually("news", "three")
 	c.Wants("(gap)", "three")
+}
+
+// More events come than there is room for, again and again: clients get all.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, 0, t.TempDir())
+	s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+		return open(t, srv.ClientURL(), &Options{History: 5000, room: 1})
+	}}
+	a, b := s.Start(t, 0), s.Start(t, 0).Store.(*Store)
+	c := a.Client("news", "")
+	c.Announced()
+	subject := (&topic{s: b, token: base64.RawURLEncoding.EncodeToString([]byte("news"))}).subject()
+	for range 60 {
+		var all []string
+		for n := range 40 { // without waiting for each
+			all = append(all, fmt.Sprint(n))
+			if err := b.nc.Publish(subject, []byte(all[n])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Wants(all...)
+	}
 }
 
 // NATS fails and responds again: a line for each.
