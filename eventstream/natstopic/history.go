@@ -69,15 +69,20 @@ func (s *Store) history(st jetstream.Stream, t *topic, from uint64) (all []store
 	return all, nil
 }
 
-// has reports whether the stream has the event with a token.
-func (t *topic) has(token string) (bool, error) {
+// has reports whether the stream has the event with a token, which was published after the stream
+// had reached a place.
+func (t *topic) has(token string, after *place) (bool, error) {
 	ctx, cancel := context.WithTimeout(t.s.closing, patience)
 	defer cancel()
 	st, err := t.s.stream(ctx)
 	if err != nil {
 		return false, err
 	}
-	all, err := t.s.history(st, t, 0)
+	from := uint64(0) // all there is
+	if epochOf(st) == after.epoch {
+		from = after.seq + 1
+	}
+	all, err := t.s.history(st, t, from)
 	if err != nil {
 		return false, err
 	}

@@ -210,7 +210,7 @@ func (r *reader) message(m *nats.Msg) {
 	case check || r.dirty[t] || last > t.cursor || seq <= last:
 		r.dirty[t] = true // it will be read from the stream
 	case seq > t.cursor:
-		t.append([]stored{{seq, at, m.Header, m.Data}}, r.s.epoch.Load())
+		t.append([]stored{{seq, at, m.Header, m.Data}}, r.s.end.Load().epoch)
 	}
 }
 
@@ -302,7 +302,7 @@ func (r *reader) load() error {
 		if err != nil {
 			return err
 		}
-		epoch := r.s.epoch.Load()
+		epoch := r.s.end.Load().epoch
 		base := ""
 		if len(all) == 0 || r.s.o.MaxAge == 0 && (r.s.o.History < 0 || len(all) < r.s.o.History) {
 			base = idOf(epoch, 0) // it has all that there ever were
@@ -329,14 +329,13 @@ func (r *reader) verify(check bool) error {
 		return err
 	}
 	r.stream = st
-	epoch := uint64(st.CachedInfo().Created.UnixMilli())
-	old := r.s.epoch.Swap(epoch)
+	epoch := epochOf(st)
+	old := r.s.end.Load().epoch
 	for _, t := range r.active {
 		if old != 0 && old != epoch {
 			t.cursor = 0
 			if err := r.lost(t, epoch); err != nil {
-				r.s.epoch.Store(old) // they are tried again
-				return err
+				return err // they are tried again
 			}
 			continue
 		}
@@ -344,6 +343,7 @@ func (r *reader) verify(check bool) error {
 			r.dirty[t] = true
 		}
 	}
+	r.s.end.Store(&place{epoch, st.CachedInfo().State.LastSeq})
 	return nil
 }
 
@@ -368,7 +368,7 @@ func (r *reader) catchUp(t *topic) error {
 	if err != nil {
 		return err
 	}
-	epoch := r.s.epoch.Load()
+	epoch := r.s.end.Load().epoch
 	switch {
 	case t.cursor == 0:
 	case len(all) > 0 && all[0].seq == t.cursor:

@@ -33,8 +33,8 @@ type Store struct {
 	r        *reader
 	instance string // random
 	tokens   atomic.Uint64
-	epoch    atomic.Uint64 // when the stream was made, in milliseconds since 1970; 0: not known yet
-	away     atomic.Int32  // whether the reader cannot read, and 1 more for the queue
+	end      atomic.Pointer[place] // of the stream, when it was looked at last; epoch 0: not yet
+	away     atomic.Int32          // whether the reader cannot read, and 1 more for the queue
 	closing  context.Context
 	cancel   context.CancelFunc
 
@@ -69,6 +69,7 @@ func Open(urls string, o *Options) (*Store, error) {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
 	s.instance = base64.RawURLEncoding.EncodeToString(random[:])
+	s.end.Store(&place{})
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.queue = backlog.Queue{Max: s.o.Queue, Temporary: temporary, Away: func(why error) {
 		if why != nil {
@@ -200,6 +201,12 @@ func (s *Store) stream(ctx context.Context) (jetstream.Stream, error) {
 	return st, err
 }
 
+// epochOf returns when a stream was made, in milliseconds since 1970.
+func epochOf(st jetstream.Stream) uint64 { return uint64(st.CachedInfo().Created.UnixMilli()) }
+
+// place is one in a stream, behind the event with a sequence.
+type place struct{ epoch, seq uint64 }
+
 // Topic returns the topic with a name of 1 to 512 bytes, the same one as long as the program has
 // it. It does not ask NATS: what the topic has is read when a stream joins it.
 func (s *Store) Topic(name string) (*eventstream.Topic, error) {
@@ -280,9 +287,10 @@ func (t *topic) Publish(e eventstream.Event) (id string, err error) {
 	if e.Retry > 0 {
 		m.Header.Set(fieldRetry, strconv.FormatInt(max(e.Retry.Milliseconds(), 1), 10))
 	}
+	after := s.end.Load()
 	write := func(maybe bool) error {
 		if maybe {
-			if there, err := t.has(token); there || err != nil {
+			if there, err := t.has(token, after); there || err != nil {
 				return err
 			}
 		}
@@ -319,13 +327,13 @@ func (t *topic) publish(m *nats.Msg) (id string, err error) {
 	s := t.s
 	ctx, cancel := context.WithTimeout(s.closing, s.o.Timeout)
 	defer cancel()
-	epoch := s.epoch.Load()
+	epoch := s.end.Load().epoch
 	if epoch == 0 { // the first of this process
 		st, err := s.stream(ctx)
 		if err != nil {
 			return "", err
 		}
-		epoch = uint64(st.CachedInfo().Created.UnixMilli())
+		epoch = epochOf(st)
 	}
 	ack, err := s.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 	if err != nil {

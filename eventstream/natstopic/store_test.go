@@ -209,7 +209,7 @@ func TestNoRoom(t *testing.T) {
 	a, b := s.Start(t, 0), s.Start(t, 0).Store.(*Store)
 	c := a.Client("news", "")
 	c.Announced()
-	subject := (&topic{s: b, token: base64.RawURLEncoding.EncodeToString([]byte("news"))}).subject()
+	subject := b.o.Stream + ".topic." + base64.RawURLEncoding.EncodeToString([]byte("news"))
 	for range 60 {
 		var all []string
 		for n := range 40 { // without waiting for each
@@ -219,6 +219,38 @@ func TestNoRoom(t *testing.T) {
 			}
 		}
 		c.Wants(all...)
+	}
+}
+
+// Whether an event has been stored is looked for in what has followed the end of the stream before.
+func TestHas(t *testing.T) {
+	t.Parallel()
+	s := open(t, startServer(t, 0, t.TempDir()).ClientURL(), &Options{})
+	src := &topic{s: s, token: "news"}
+	for range 2 {
+		if _, err := src.Publish(eventstream.Event{Data: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.r.missed()
+	servertest.Eventually(t, "the end to be seen", func() bool { return s.end.Load().seq == 2 })
+	epoch := s.end.Load().epoch
+	for _, tt := range []struct {
+		token string
+		after place
+		want  bool
+	}{
+		{"-1", place{epoch, 0}, true},
+		{"-1", place{epoch, 1}, false},
+		{"-1", place{epoch - 1, 1}, true}, // of another stream
+		{"-1", place{}, true},
+		{"-2", place{epoch, 1}, true},
+		{"-2", place{epoch, 2}, false},
+		{"-3", place{}, false},
+	} {
+		if got, err := src.has(s.instance+tt.token, &tt.after); got != tt.want || err != nil {
+			t.Errorf("%s after %v: %v, %v", tt.token, tt.after, got, err)
+		}
 	}
 }
 
