@@ -154,18 +154,34 @@ func (r *reader) resume(conn *redis.Conn) error {
 
 // reload goes on with what there is of streams that have lost something.
 func (r *reader) reload(conn *redis.Conn, lost []*Stream) error {
-	all, _, err := r.newest(conn, lost)
+	all, since, err := r.newest(conn, lost)
 	if err != nil {
 		return err
 	}
 	for i, s := range lost {
-		r.c.lost.Add(1)
-		if s.cursor = all[i].base; len(all[i].entries) > 0 {
-			s.cursor = all[i].entries[len(all[i].entries)-1].ID
+		n := &all[i]
+		if r.expired(s, n, since) {
+			s.cursor = "0-0" // from where on all that has followed is read
+			continue
 		}
-		s.sink.Lost(all[i].entries)
+		if s.cursor = n.base; len(n.entries) > 0 {
+			s.cursor = n.entries[len(n.entries)-1].ID
+		}
+		r.c.lost.Add(1)
+		s.sink.Lost(n.entries)
 	}
 	return nil
+}
+
+// expired reports whether a stream is not there any more, or is another, because it has expired,
+// and nothing but that: what was written after r.current has not expired yet.
+func (r *reader) expired(s *Stream, n *newest, since func(time.Time) string) bool {
+	age := r.c.o.Expire
+	if age <= 0 || time.Since(r.current) >= age || n.dropped || n.base != "0-0" {
+		return false
+	}
+	order, ok := Compare(s.cursor, since(time.Now().Add(-age)))
+	return ok && order < 0
 }
 
 // lost returns those of some streams that lack the last entry that was read.

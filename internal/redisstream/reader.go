@@ -37,6 +37,7 @@ type reader struct {
 	byKey   map[string]*Stream
 	looked  time.Time // when unwanted streams were looked for
 	bad     int       // how often reading has failed in a row
+	current time.Time // all that was written until then has been read
 }
 
 // How long is waited after reading has failed, about.
@@ -166,6 +167,7 @@ func (r *reader) session() error {
 			return err
 		}
 		r.works()
+		r.current = began
 		for i := range all {
 			one := &all[i]
 			if len(one.Messages) == 0 {
@@ -222,6 +224,9 @@ func (r *reader) read(conn *redis.Conn, woken string) ([]redis.XStream, error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, block+patience)
 	defer cancel()
 	wait := block
+	if r.c.o.Expire > 0 {
+		wait = min(wait, r.c.o.Expire/4) // for r.current
+	}
 	r.mu.Lock()
 	if r.bad > 0 || len(r.added) > 0 {
 		wait = time.Millisecond

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/testing/door"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -57,7 +58,12 @@ func (l *log) has(t *testing.T, want ...string) {
 
 func client(t *testing.T, srv *redistest.Server) *Client {
 	t.Helper()
-	c, err := Open(srv.URL(), Options{Prefix: "p:", What: "test", MaxLen: 100, Timeout: 10 * time.Second, Expire: time.Hour,
+	return clientOf(t, srv.URL(), time.Hour)
+}
+
+func clientOf(t *testing.T, url string, expire time.Duration) *Client {
+	t.Helper()
+	c, err := Open(url, Options{Prefix: "p:", What: "test", MaxLen: 100, Timeout: 10 * time.Second, Expire: expire,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +129,37 @@ func TestManyStreams(t *testing.T) {
 	if s := c.Stats(); s.Read != uint64(len(streams)) || s.Published != uint64(len(streams)) {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A stream expires: that it is not there after a cut is no loss, unless the cut has lasted for as long.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	c := clientOf(t, "redis://"+d.Addr, 4*time.Second)
+	l := &log{}
+	s := c.Stream("s", l)
+	s.Wanted()
+	servertest.Eventually(t, "it to be read", func() bool { return c.Stats().Streams == 1 })
+	put(t, s, "1")
+	l.has(t, "append 1")
+	expired := func() bool { return srv.Must("EXISTS", s.key) == "0" }
+	servertest.Eventually(t, "the stream to expire", expired)
+	d.Cut()
+	servertest.Eventually(t, "Redis to respond", func() bool {
+		_, err := s.Add("n", "2")
+		return err == nil
+	})
+	l.has(t, "append 1", "append 2")
+	if got := c.Stats(); got.Cuts == 0 || got.Gaps != 0 {
+		t.Errorf("%+v", got)
+	}
+	d.Shut(true)
+	srv.Must("XADD", s.key, "*", "n", "missed")
+	srv.Must("PEXPIRE", s.key, "4000")
+	servertest.Eventually(t, "the stream to expire", expired)
+	d.Shut(false)
+	servertest.Eventually(t, "the loss to be seen", func() bool { return c.Stats().Gaps == 1 })
 }
 
 func TestCompare(t *testing.T) {
