@@ -38,7 +38,7 @@ func (r *reader) begin(conn *redis.Conn) error {
 		if r.added = r.added[n:]; len(r.added) == 0 {
 			r.added = nil
 		}
-		r.reading += n
+		r.reading = len(r.active)
 		r.mu.Unlock()
 	}
 }
@@ -51,6 +51,11 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 	}
 	for i, s := range added {
 		n := &all[i]
+		if n.foreign {
+			r.leaveOut(s)
+			continue
+		}
+		was := s.cursor // of one that was left out meanwhile
 		if s.cursor = n.base; len(n.entries) > 0 {
 			s.cursor = n.entries[len(n.entries)-1].ID
 		}
@@ -60,9 +65,30 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 		}
 		r.active, r.changed = append(r.active, s), true
 		r.byKey[s.key] = s
+		if s.foreign = false; was != "" {
+			r.c.lost.Add(1)
+			s.sink.Lost(n.entries)
+			continue
+		}
 		s.sink.Load(base, n.entries, since)
 	}
 	return nil
+}
+
+// leaveOut does not read a stream until look: its key is something else, and commands that read it
+// fail for all others.
+func (r *reader) leaveOut(s *Stream) {
+	r.left = append(r.left, s)
+	r.active = slices.DeleteFunc(r.active, func(a *Stream) bool { return a == s })
+	r.changed = true
+	delete(r.byKey, s.key)
+	r.mu.Lock()
+	r.reading = len(r.active)
+	r.mu.Unlock()
+	if !s.foreign {
+		s.foreign = true
+		r.c.o.Logger.Error(r.c.o.What+": a key of Redis is not a stream, and is left out", "key", s.key)
+	}
 }
 
 // newest is the newest entries of a stream, in order. base is the ID before the first, or an
@@ -70,6 +96,7 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 type newest struct {
 	base    string
 	dropped bool
+	foreign bool // the key is something else
 	entries []Entry
 }
 
@@ -85,13 +112,17 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, sinc
 		ranges[i] = pipe.XRevRangeN(ctx, s.key, "+", "-", limit+1)
 		infos[i] = pipe.XInfoStream(ctx, s.key)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !noKey(err) {
+	if _, err := pipe.Exec(ctx); err != nil && !noKey(err) && !foreign(err) {
 		return nil, nil, err
 	}
 	since = sinceBy(clock.Val())
 	all = make([]newest, len(streams))
 	for i := range streams {
 		entries, err := ranges[i].Result()
+		if foreign(err) {
+			all[i].foreign = true
+			continue
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -132,11 +163,14 @@ func noKey(err error) bool {
 	return ok && strings.Contains(e.Error(), "no such key")
 }
 
+// foreign reports whether an error is that of a key that is not a stream.
+func foreign(err error) bool { return hasPrefix(err, "WRONGTYPE") }
+
 // resume looks, on a new connection, whether Redis still has the last entry of each stream that
 // was read: the connection may have been cut because a server was restarted, or replaced by one
 // that lacks what had not been replicated.
 func (r *reader) resume(conn *redis.Conn) error {
-	for rest := r.active; len(rest) > 0; {
+	for rest := slices.Clone(r.active); len(rest) > 0; {
 		some := rest[:min(len(rest), atOnce)]
 		rest = rest[len(some):]
 		lost, err := r.lost(conn, some)
@@ -160,6 +194,10 @@ func (r *reader) reload(conn *redis.Conn, lost []*Stream) error {
 	}
 	for i, s := range lost {
 		n := &all[i]
+		if n.foreign {
+			r.leaveOut(s)
+			continue
+		}
 		if r.expired(s, n, since) {
 			s.cursor = "0-0" // from where on all that has followed is read
 			continue
@@ -184,7 +222,7 @@ func (r *reader) expired(s *Stream, n *newest, since func(time.Time) string) boo
 	return ok && order < 0
 }
 
-// lost returns those of some streams that lack the last entry that was read.
+// lost returns those of some streams that lack the last entry that was read, or are none any more.
 func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, patience)
 	defer cancel()
@@ -193,11 +231,15 @@ func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err err
 	for i, s := range some {
 		found[i] = pipe.XRangeN(ctx, s.key, s.cursor, s.cursor, 1)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if _, err := pipe.Exec(ctx); err != nil && !foreign(err) {
 		return nil, err
 	}
 	for i, s := range some {
-		if len(found[i].Val()) == 0 && s.cursor != "0-0" {
+		all, err := found[i].Result()
+		if err != nil && !foreign(err) {
+			return nil, err
+		}
+		if len(all) == 0 && (err != nil || s.cursor != "0-0") {
 			lost = append(lost, s)
 		}
 	}

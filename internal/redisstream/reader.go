@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type reader struct {
 	// The goroutine's.
 	number  int // in Client.readers; immutable
 	active  []*Stream
+	left    []*Stream // out, until look: their keys are not streams
 	command command
 	changed bool // the command is to be encoded again
 	moves   int  // of what follows a cursor, since the command was sent
@@ -152,12 +154,18 @@ func (r *reader) session() error {
 			return err
 		}
 		if len(r.active) == 0 {
+			var again <-chan time.Time
+			if len(r.left) > 0 {
+				again = time.After(c.lookEvery)
+			}
 			select {
 			case <-r.signal:
-				continue
+			case <-again:
+				r.look()
 			case <-c.closing.Done():
 				return c.closing.Err()
 			}
+			continue
 		}
 		marked := r.mark()
 		began := time.Now()
@@ -291,7 +299,7 @@ func (r *reader) caughtUp(marked []*Stream, all []redis.XStream) {
 	}
 }
 
-// look unloads streams that nothing wants.
+// look unloads streams that nothing wants, and has those that were left out loaded again.
 func (r *reader) look() {
 	if time.Since(r.looked) < r.c.lookEvery {
 		return
@@ -299,22 +307,36 @@ func (r *reader) look() {
 	r.looked = time.Now()
 	keep := r.active[:0]
 	for _, s := range r.active {
-		r.mu.Lock()
-		s.again = false
-		r.mu.Unlock()
-		if !s.sink.Unload() {
+		if !r.unload(s) {
 			keep = append(keep, s)
 			continue
 		}
 		delete(r.byKey, s.key)
 		r.changed = true
-		r.mu.Lock()
-		if s.wanted = s.again; s.again {
-			r.added = append(r.added, s)
-		}
-		r.reading--
-		r.mu.Unlock()
 	}
 	clear(r.active[len(keep):])
 	r.active = keep
+	left := slices.DeleteFunc(r.left, r.unload)
+	r.left = nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.added = append(r.added, left...)
+	r.reading = len(r.active)
+}
+
+// unload unloads a stream that nothing wants, and reports whether it has.
+func (r *reader) unload(s *Stream) bool {
+	r.mu.Lock()
+	s.again = false
+	r.mu.Unlock()
+	if !s.sink.Unload() {
+		return false
+	}
+	s.cursor = ""
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.wanted = s.again; s.again {
+		r.added = append(r.added, s)
+	}
+	return true
 }

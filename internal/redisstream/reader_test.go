@@ -162,6 +162,52 @@ func TestExpired(t *testing.T) {
 	servertest.Eventually(t, "the loss to be seen", func() bool { return c.Stats().Gaps == 1 })
 }
 
+// A key that is something else than a stream, at first or later, does not keep others from being read. It is read once it
+// is a stream.
+func TestForeignKey(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	var out servertest.Log
+	c := client(t, srv)
+	c.lookEvery = time.Millisecond
+	c.o.Logger = slog.New(slog.NewTextHandler(&out, nil))
+	lone, early, late, other := &log{}, &log{}, &log{}, &log{}
+	first, e, l, o := c.Stream("first", lone), c.Stream("early", early), c.Stream("late", late), c.Stream("other", other)
+	srv.Must("SET", first.key, "x")
+	srv.Must("SET", e.key, "x")
+	first.Wanted()
+	logged := func(n int) func() bool {
+		return func() bool { return strings.Count(out.String(), "is not a stream") == n }
+	}
+	servertest.Eventually(t, "the first to be left out", logged(1))
+	srv.Must("DEL", first.key)
+	servertest.Eventually(t, "the first to be read", func() bool { return c.Stats().Streams == 1 })
+	for _, s := range []*Stream{e, l, o} {
+		s.Wanted()
+	}
+	servertest.Eventually(t, "three to be read", func() bool { return c.Stats().Streams == 3 })
+	put(t, l, "1")
+	late.has(t, "append 1")
+	srv.Must("SET", l.key, "x")
+	put(t, o, "1")
+	other.has(t, "append 1")
+	servertest.Eventually(t, "two to be read", func() bool {
+		put(t, first, "x") // ends the command
+		return c.Stats().Streams == 2
+	})
+	put(t, o, "2")
+	other.has(t, "append 1", "append 2")
+	for _, s := range []*Stream{e, l} {
+		srv.Must("XADD", "new", "*", "n", "2")
+		srv.Must("RENAME", "new", s.key)
+	}
+	early.has(t, "load 2")
+	late.has(t, "append 1", "lost 2")
+	if !logged(3)() || !strings.Contains(out.String(), e.key) || !strings.Contains(out.String(), l.key) || c.Stats().Away {
+		t.Errorf("%q, %+v", out.String(), c.Stats())
+	}
+}
+
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

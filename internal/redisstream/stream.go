@@ -40,9 +40,11 @@ type Stream struct {
 	r    *reader
 	key  string
 	sink Sink
-	// The reader's: the ID of the last entry that was read, and the place in reader.active.
-	cursor string
-	index  int
+	// The reader's: the ID of the last entry that was read, "" if it is not loaded; the place in
+	// reader.active; and whether the key has been found to be something else.
+	cursor  string
+	index   int
+	foreign bool
 
 	// Guarded by r.mu.
 	wanted bool // by the reader, or soon
