@@ -29,4 +29,4 @@ package natstopic
 //
 //	store.go    topics by name; publishes
 //	reader.go   reads, on one goroutine
-//	history.go  what the stream has of a topic
+//	history.go  the stream, and what it has of a topic

@@ -11,6 +11,34 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// stream returns the stream, which it makes if there is none.
+func (s *Store) stream(ctx context.Context) (jetstream.Stream, error) {
+	st, err := s.js.Stream(ctx, s.o.Stream)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return st, err
+	}
+	storage := jetstream.FileStorage
+	if s.o.Memory {
+		storage = jetstream.MemoryStorage
+	}
+	st, err = s.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: s.o.Stream, Description: "topics of chert", Subjects: []string{s.o.Stream + ".topic.>"},
+		MaxMsgsPerSubject: int64(max(s.o.History, -1)), MaxAge: s.o.MaxAge, Discard: jetstream.DiscardOld,
+		Storage: storage, Replicas: s.o.Replicas,
+		RePublish: &jetstream.RePublish{Source: s.o.Stream + ".topic.>", Destination: s.o.Stream + ".live.>"},
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process has been faster
+		return s.js.Stream(ctx, s.o.Stream)
+	}
+	return st, err
+}
+
+// epochOf returns when a stream was made, in milliseconds since 1970.
+func epochOf(st jetstream.Stream) uint64 { return uint64(st.CachedInfo().Created.UnixMilli()) }
+
+// place is one in a stream, behind the event with a sequence.
+type place struct{ epoch, seq uint64 }
+
 // stored is an event in the stream.
 type stored struct {
 	seq    uint64
@@ -67,6 +95,50 @@ func (s *Store) history(st jetstream.Stream, t *topic, from uint64) (all []store
 		}
 	}
 	return all, nil
+}
+
+// lost goes on with what there is of a topic that has lost something.
+func (r *reader) lost(t *topic, epoch uint64) error {
+	all, err := r.history(t, 0)
+	if err != nil {
+		return err
+	}
+	r.s.gaps.Add(1)
+	t.reached(all)
+	t.mirror.Lost(events(all, epoch))
+	return nil
+}
+
+// catchUp reads what a topic has missed.
+func (r *reader) catchUp(t *topic) error {
+	if r.active[t.token] != t {
+		return nil
+	}
+	all, err := r.history(t, t.cursor)
+	if err != nil {
+		return err
+	}
+	epoch := r.s.end.Load().epoch
+	switch {
+	case t.cursor == 0:
+	case len(all) > 0 && all[0].seq == t.cursor:
+		all = all[1:]
+	case r.expired(t, len(all)):
+	default:
+		return r.lost(t, epoch)
+	}
+	if len(all) > 0 {
+		t.append(all, epoch)
+	}
+	return nil
+}
+
+// expired reports whether the newest event of a topic is not there because of its age, and nothing
+// but that: what was stored since r.current has not reached the age yet.
+func (r *reader) expired(t *topic, more int) bool {
+	o := &r.s.o
+	return o.MaxAge > 0 && time.Since(t.at) >= o.MaxAge && time.Since(r.current) < o.MaxAge &&
+		(o.History < 0 || more < o.History)
 }
 
 // has reports whether the stream has the event with a token, which was published after the stream

@@ -347,50 +347,6 @@ func (r *reader) verify(check bool) error {
 	return nil
 }
 
-// lost goes on with what there is of a topic that has lost something.
-func (r *reader) lost(t *topic, epoch uint64) error {
-	all, err := r.history(t, 0)
-	if err != nil {
-		return err
-	}
-	r.s.gaps.Add(1)
-	t.reached(all)
-	t.mirror.Lost(events(all, epoch))
-	return nil
-}
-
-// catchUp reads what a topic has missed.
-func (r *reader) catchUp(t *topic) error {
-	if r.active[t.token] != t {
-		return nil
-	}
-	all, err := r.history(t, t.cursor)
-	if err != nil {
-		return err
-	}
-	epoch := r.s.end.Load().epoch
-	switch {
-	case t.cursor == 0:
-	case len(all) > 0 && all[0].seq == t.cursor:
-		all = all[1:]
-	case r.expired(t, len(all)):
-	default:
-		return r.lost(t, epoch)
-	}
-	if len(all) > 0 {
-		t.append(all, epoch)
-	}
-	return nil
-}
-
-// expired reports whether the newest event of a topic is not there because of its age, and nothing
-// but that: what was stored since r.current has not reached the age yet.
-func (r *reader) expired(t *topic, more int) bool {
-	o := &r.s.o
-	return o.MaxAge > 0 && time.Since(t.at) >= o.MaxAge && time.Since(r.current) < o.MaxAge &&
-		(o.History < 0 || more < o.History)
-}
-
 // look stops reading topics without clients.
 func (r *reader) look() {
 	for token, t := range r.active {

@@ -179,34 +179,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// stream returns the stream, which it makes if there is none.
-func (s *Store) stream(ctx context.Context) (jetstream.Stream, error) {
-	st, err := s.js.Stream(ctx, s.o.Stream)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return st, err
-	}
-	storage := jetstream.FileStorage
-	if s.o.Memory {
-		storage = jetstream.MemoryStorage
-	}
-	st, err = s.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: s.o.Stream, Description: "topics of chert", Subjects: []string{s.o.Stream + ".topic.>"},
-		MaxMsgsPerSubject: int64(max(s.o.History, -1)), MaxAge: s.o.MaxAge, Discard: jetstream.DiscardOld,
-		Storage: storage, Replicas: s.o.Replicas,
-		RePublish: &jetstream.RePublish{Source: s.o.Stream + ".topic.>", Destination: s.o.Stream + ".live.>"},
-	})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process has been faster
-		return s.js.Stream(ctx, s.o.Stream)
-	}
-	return st, err
-}
-
-// epochOf returns when a stream was made, in milliseconds since 1970.
-func epochOf(st jetstream.Stream) uint64 { return uint64(st.CachedInfo().Created.UnixMilli()) }
-
-// place is one in a stream, behind the event with a sequence.
-type place struct{ epoch, seq uint64 }
-
 // Topic returns the topic with a name of 1 to 512 bytes, the same one as long as the program has
 // it. It does not ask NATS: what the topic has is read when a stream joins it.
 func (s *Store) Topic(name string) (*eventstream.Topic, error) {
