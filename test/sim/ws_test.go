@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
+	"github.com/chert-http/chert/internal/sim"
 )
 
 // Opcodes (RFC 6455 section 5.2).
@@ -475,6 +476,8 @@ func (c *wsClient) ended(err error) {
 	case c.excused != "":
 	case !c.open && (c.v.inside.Ending() || !c.calm && (c.v.cutsAllowed() || err == syscall.ECONNRESET)):
 	case c.byServe && c.v.tight && c.hello == nil && whole: // no descriptor for Hijack
+	case err == syscall.ECONNRESET && c.v.inside.Ending() && c.v.setup.faults[sim.Jump] > 0:
+		// The clock has jumped past the time that the client had to accept what waits and a Close frame.
 	case c.v.ws.slowClose && (err == syscall.ECONNRESET || err == io.EOF && whole && c.ends && !c.closed):
 		// What another goroutine sends finds the client too slow, and posts the reset. SlowClose
 		// promises the end and code 1008, not how: the owner may first read what ends the
