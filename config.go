@@ -139,20 +139,27 @@ func (s *Server) limitOfConns() string {
 
 // httpServer returns the value of http.ServerContextKey: programs assert its
 // type and read its fields. It is created at its first use. Functions
-// registered on it with RegisterOnShutdown are called.
+// registered on it with RegisterOnShutdown are called, and its Shutdown begins
+// the Server's, for which it does not wait.
 func (s *Server) httpServer() *http.Server {
 	s.mirrorOnce.Do(func() { s.mirror.Store(s.asHTTP()) })
 	return s.mirror.Load()
 }
 
 func (s *Server) asHTTP() *http.Server {
-	return &http.Server{
+	m := &http.Server{
 		Addr: s.Addr, Handler: s.Handler, DisableGeneralOptionsHandler: s.DisableGeneralOptionsHandler,
 		TLSConfig: s.TLSConfig, ReadTimeout: s.ReadTimeout, ReadHeaderTimeout: s.ReadHeaderTimeout,
 		WriteTimeout: s.WriteTimeout, IdleTimeout: s.IdleTimeout, MaxHeaderBytes: s.MaxHeaderBytes,
 		ConnState: s.ConnState, ErrorLog: s.ErrorLog, BaseContext: s.BaseContext, ConnContext: s.ConnContext,
 		TLSNextProto: s.TLSNextProto, HTTP2: s.HTTP2, Protocols: s.Protocols,
 	}
+	m.RegisterOnShutdown(func() {
+		if !s.stopping.Load() { // otherwise Shutdown calls it
+			s.shutdown(context.Background(), nil)
+		}
+	})
+	return m
 }
 
 // ProxiesFrom returns a function for Server.ProxyProtocol that reports whether a peer's address

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,7 +26,10 @@ func (s *Server) RegisterOnShutdown(f func()) {
 // notified first, and requests that were on their way served. If ctx ends first, its
 // error is returned and the remaining requests keep running; Close ends them. Hijacked
 // connections are neither closed nor awaited. Handlers can watch [Stopping]. [Run] calls Shutdown on a signal.
-func (s *Server) Shutdown(ctx context.Context) error {
+func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx, s.mirror.Load()) }
+
+// shutdown is Shutdown. What was registered on mirror runs, unless that is nil.
+func (s *Server) shutdown(ctx context.Context, mirror *http.Server) error {
 	s.stopping.Store(true)
 	err := s.closeListeners()
 	s.lock()
@@ -34,8 +38,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		go f()
 	}
 	s.mu.Unlock()
-	if m := s.mirror.Load(); m != nil {
-		m.Shutdown(ctx) // serves nothing; what was registered on it runs
+	if mirror != nil {
+		mirror.Shutdown(ctx) // it serves nothing
 	}
 	s.drain()
 	s.shaking.Drain(time.Now().Add(conn.DrainNew))

@@ -298,3 +298,36 @@ func TestShutdownHooks(t *testing.T) {
 		})
 	}
 }
+
+// A handler may shut the server down that it finds in the context of its request.
+func TestShutdownByContext(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		hooked, ended := make(chan bool, 2), make(chan error, 1)
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			s := r.Context().Value(http.ServerContextKey).(*http.Server)
+			s.RegisterOnShutdown(func() { hooked <- true })
+			go func() { ended <- s.Shutdown(context.Background()) }()
+			servertest.Await(t, hooked, "the hook")
+			put(w, "bye")
+		})})
+		c := ts.Dial()
+		if _, got := c.Get("/"); got != "bye" {
+			t.Errorf("%q", got)
+		}
+		c.Ended()
+		if err := servertest.Await(t, ended, "Shutdown"); err != nil {
+			t.Error(err)
+		}
+		if err := ts.Control.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		servertest.Eventually(t, "nothing listens", func() bool {
+			nc, err := net.Dial("tcp", ts.Addr)
+			if err == nil {
+				nc.Close()
+			}
+			return err != nil
+		})
+	})
+}
