@@ -4,6 +4,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -217,7 +218,8 @@ func (c *client) send() bool {
 	did := c.push()
 	if c.last && len(c.out) == 0 && c.rest == nil && !c.half {
 		c.note("half-closed after its last request", 0, 0)
-		c.excused, c.half, c.closing = "half-closed", true, true
+		c.half, c.closing = true, true
+		c.excused = cmp.Or(c.excused, "half-closed") // what it has sent may have been garbage
 		c.s.CloseWrite()
 		return true
 	}
