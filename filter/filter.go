@@ -60,23 +60,30 @@ var calls = sync.Pool{New: func() any { return new(Call) }}
 func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*Call)
 	c.Wire().View(w, r)
-	// c is not pooled again after a panic: the code that panicked may still
-	// hold it.
+	inner := r
+	// The access log is outside, and needs the pattern also after a panic; so is the
+	// server, which removes the files of a form.
+	defer func() {
+		if c != nil { // a filter has panicked, and may still hold it: it is not pooled again
+			inner = c.request()
+		}
+		if inner != r {
+			passBack(r, inner)
+		}
+	}()
 	for _, decide := range h.all {
 		if o := decide(c); o == Responded {
+			inner = c.request()
 			c.free()
+			c = nil
 			return
 		} else if o != Pass {
 			panic(undecided)
 		}
 	}
-	w, inner := c.Plain()
+	w, inner = c.Plain()
 	c.free()
-	if inner != r {
-		// The access log is outside, and needs the pattern also after a panic; so is the
-		// server, which removes the files of a form.
-		defer passBack(r, inner)
-	}
+	c = nil
 	h.next.ServeHTTP(w, inner)
 }
 

@@ -278,6 +278,36 @@ func TestContext(t *testing.T) {
 	}
 }
 
+// What a filter sets after another has asked for the context reaches who is outside, also if a filter responds or panics.
+func TestAddressPassesOut(t *testing.T) {
+	t.Parallel()
+	for _, panics := range []bool{false, true} {
+		asks := filter.New(func(c *filter.Call) filter.Outcome {
+			c.SetValue(key{}, 1)
+			c.Context()
+			return filter.Pass
+		})
+		ip := filter.New(func(c *filter.Call) filter.Outcome {
+			c.SetRemoteAddr("192.0.2.9:1")
+			return filter.Pass
+		})
+		ends := filter.New(func(c *filter.Call) filter.Outcome {
+			if panics {
+				panic(http.ErrAbortHandler)
+			}
+			return c.Refuse(direct.NewResponse(http.StatusForbidden, nil, nil))
+		})
+		r := httptest.NewRequest("GET", "/", nil)
+		func() {
+			defer func() { recover() }()
+			asks(ip(ends(http.NotFoundHandler()))).ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		if r.RemoteAddr != "192.0.2.9:1" {
+			t.Errorf("panics %v: %s", panics, r.RemoteAddr)
+		}
+	}
+}
+
 // The pattern that an inner router finds is visible outside, and so is a form, also after a
 // panic.
 func TestPattern(t *testing.T) {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"os"
 	"time"
 
 	"github.com/chert-http/chert/internal/loop"
@@ -155,3 +156,13 @@ func (c *Client) late(by time.Time, id tally.ID) {
 	}
 	c.Link.Tally().Add(false, id, 1)
 }
+
+// ErrLate ends a stream whose handler has not written until its write deadline. That has been counted, and is not the
+// client's fault.
+var ErrLate error = lateError{}
+
+type lateError struct{}
+
+func (lateError) Error() string        { return "http: the write deadline has passed" }
+func (lateError) Timeout() bool        { return true }
+func (lateError) Is(target error) bool { return target == os.ErrDeadlineExceeded }

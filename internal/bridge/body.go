@@ -105,7 +105,7 @@ func (b *Body) read(p []byte) (n int, err error) {
 		b.sawEOF = true
 		b.x.AllRead()
 	} else if err != nil {
-		late := errors.Is(err, os.ErrDeadlineExceeded)
+		late := err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded)
 		own := late && b.hurry.Load()
 		b.timedOut = b.timedOut || late && !own
 		if late && !own {

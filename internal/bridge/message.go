@@ -38,8 +38,8 @@ type Message interface {
 	// Link, and will not.
 	Held() int64
 	// Release releases the handler's slot, once it has returned or taken the
-	// connection: what follows may wait for the peer. Aside releases the slot while
-	// it calls f, which may wait for the server's own reasons.
+	// connection: what follows may wait for the peer. It may be called again. Aside
+	// releases the slot while it calls f, which may wait for the server's own reasons.
 	Release()
 	Aside(f func())
 	// Raw reports whether bytes may be written to the Link directly, bypassing Data, after a Flush.

@@ -129,7 +129,7 @@ func (w *Response) informational(code int) {
 // failed records an error of the connection.
 func (w *Response) failed(err error) {
 	if err != nil {
-		if w.Err == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		if w.Err == nil && err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded) {
 			w.x.c.late(w.x.writeBy(), tally.LateWrite)
 		}
 		w.Err = err

@@ -53,7 +53,7 @@ func (w *Response) Budget() *takeover.Budget {
 	return nil
 }
 
-// FreeSlot implements takeover.Holder.
+// FreeSlot implements takeover.Slotted.
 func (w *Response) FreeSlot() { w.x.m.Release() }
 
 // passOn sends the head of the response, with this status unless there is another that

@@ -39,14 +39,3 @@ func BudgetOf(w http.ResponseWriter) *Budget {
 	}
 	return nil
 }
-
-// A Holder is an http.ResponseWriter whose handler may hold a slot of Server.MaxHandlers.
-type Holder interface{ FreeSlot() }
-
-// FreeSlot gives back the slot of w's handler, which goes on for as long as a connection does. It
-// unwraps w as Of does, and is the handler's.
-func FreeSlot(w http.ResponseWriter) {
-	if h := find[Holder](w); h != nil {
-		h.FreeSlot()
-	}
-}

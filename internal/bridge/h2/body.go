@@ -71,10 +71,7 @@ func (q *queue) drop() (n int) {
 // them. They are the caller's to release, and to give back to the windows.
 func (st *stream) popBodyLocked(n int) *buf.Buf {
 	q := &st.body
-	again := min(n, q.ahead)
-	q.ahead -= again
-	st.s.ahead -= again
-	q.passing += n - again
+	q.passing += st.takenLocked(n)
 	b := q.pieces[0]
 	if n == len(b.B) {
 		q.pieces[0] = nil
@@ -88,6 +85,15 @@ func (st *stream) popBodyLocked(n int) *buf.Buf {
 		q.pieces = nil
 	}
 	return b
+}
+
+// takenLocked notes that n bytes have been taken, and returns for how many of them the windows are to
+// be given back.
+func (st *stream) takenLocked(n int) int {
+	again := min(n, st.body.ahead)
+	st.body.ahead -= again
+	st.s.ahead -= again
+	return n - again
 }
 
 // takesBodyLocked reports whether the body may be read.
@@ -167,8 +173,8 @@ func (st *stream) readBody(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := st.body.read(p)
-	if n > 0 {
-		s.refundLocked(st, uint32(n))
+	if fresh := st.takenLocked(n); fresh > 0 {
+		s.refundLocked(st, uint32(fresh))
 	}
 	switch {
 	case st.body.size == 0 && st.remoteClosed && !st.body.dropped: // all has come, whatever has ended the stream since

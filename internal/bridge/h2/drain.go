@@ -3,9 +3,9 @@ package h2
 import (
 	"math"
 	"net/http"
-	"os"
 	"time"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
@@ -132,7 +132,7 @@ func (s *Session) setDeadlineLocked() {
 	}
 	for _, st := range s.pending {
 		if !st.writeBy.IsZero() {
-			sooner(sys.Nanotime() + int64(time.Until(st.writeBy)))
+			sooner(nanotime(st.writeBy))
 		}
 	}
 	if s.cfg.PingAfter > 0 && s.settled {
@@ -235,13 +235,22 @@ func (s *Session) expirePending(now int64) {
 	}
 }
 
+// nanotime returns what sys.Nanotime will be at t, at least 1: 0 is never.
+func nanotime(t time.Time) int64 {
+	now, left := sys.Nanotime(), int64(time.Until(t))
+	if left > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return max(now+left, 1)
+}
+
 // limitRunLocked has Expired look at a handler's write deadline, and reports whether that is earlier
 // than it would have.
 func (s *Session) limitRunLocked(t time.Time) bool {
 	if t.IsZero() {
 		return false
 	}
-	by := sys.Nanotime() + int64(time.Until(t))
+	by := nanotime(t)
 	if s.runBy != 0 && s.runBy <= by {
 		return false
 	}
@@ -267,7 +276,7 @@ func (s *Session) expireRunning(now int64) {
 		default:
 			late = append(late, st)
 			s.rstLocked(st.id, http2.InternalError)
-			st.closeLocked(os.ErrDeadlineExceeded)
+			st.closeLocked(bridge.ErrLate)
 		}
 	}
 	s.mu.Unlock()

@@ -210,7 +210,8 @@ func (st *stream) closeLocked(err error) {
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
 	s.pending = without(s.pending, st)
-	if !st.readsLocked() {
+	keep := st.readsLocked()
+	if !keep {
 		st.dropBodyLocked()
 	}
 	st.tunnel.dropMarksLocked()
@@ -226,11 +227,14 @@ func (st *stream) closeLocked(err error) {
 	default:
 		st.retireLocked()
 	}
+	if keep && s.over == nil && !st.refundGatheredLocked(0) {
+		st.dropBodyLocked()
+	}
 	l.settledLocked()
 }
 
-// readsLocked reports whether a handler has yet to read what has come of the body: it is the
-// client's, also if that has left. It keeps its part of the connection's window until then.
+// readsLocked reports whether a handler may read what has come of the body, also if the client has
+// left. Its windows are given back at once, if what is kept in this way is not too much.
 func (st *stream) readsLocked() bool {
 	return (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()
 }

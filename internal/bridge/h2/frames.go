@@ -216,6 +216,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		kept = uint32(len(data))
 	case st.body.unwanted && (st.state < stateSending || st.upload != nil):
 		kept = uint32(len(data))
+		st.body.dropped = st.body.dropped || kept > 0
 		s.refundLocked(nil, kept)
 	}
 	switch {

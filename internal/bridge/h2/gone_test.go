@@ -81,9 +81,18 @@ func TestDeadlineOfASilentHandler(t *testing.T) {
 	t.Parallel()
 	each(t, "inline", func(t *testing.T, kind string) {
 		ended, moved, goOn := make(chan error, 1), make(chan bool, 1), make(chan bool)
-		s := serve(t, kind, &chert.Server{WriteTimeout: 50 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/moved" {
-				http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		cs := &chert.Server{WriteTimeout: 50 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			rc := http.NewResponseController(w)
+			switch r.URL.Path {
+			case "/far":
+				rc.SetWriteDeadline(time.Now().AddDate(1000, 0, 0))
+				return
+			case "/past":
+				rc.SetWriteDeadline(time.Unix(1, 0))
+				<-r.Context().Done()
+				return
+			case "/moved":
+				rc.SetWriteDeadline(time.Time{})
 				moved <- true
 				<-goOn
 				return
@@ -91,21 +100,33 @@ func TestDeadlineOfASilentHandler(t *testing.T) {
 			_, err := io.ReadAll(r.Body)
 			<-r.Context().Done()
 			ended <- err
-		})})
+		})}
+		s := serve(t, kind, cs)
 		c := s.raw()
-		c.headers(1, true, path(get, "/moved")...)
+		if a := c.get(5, "/far"); a.outcome() != "200" {
+			t.Errorf("far: %+v", a)
+		}
+		if a := c.get(7, "/past"); a.outcome() != "RST INTERNAL_ERROR" {
+			t.Errorf("past: %+v", a)
+		}
+		c.headers(9, true, path(get, "/moved")...)
 		c.send()
 		servertest.Await(t, moved, "the first handler")
-		c.headers(3, false, post...)
+		c.headers(11, false, post...)
 		c.send()
 		if err := servertest.Await(t, ended, "the second"); err == nil || kind != "oracle" && !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("a read: %v", err)
 		}
-		if a := c.read(3); a.outcome() != "RST INTERNAL_ERROR" {
+		if a := c.read(11); a.outcome() != "RST INTERNAL_ERROR" {
 			t.Errorf("%+v", a)
 		}
+		if kind != "oracle" {
+			if n := cs.Stats().Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 2 {
+				t.Errorf("limits of time: %+v", n) // each once, though one has read since
+			}
+		}
 		close(goOn)
-		if a := c.read(1); a.outcome() != "200" {
+		if a := c.read(9); a.outcome() != "200" {
 			t.Errorf("the other one: %+v", a)
 		}
 	})
@@ -136,5 +157,35 @@ func TestServedTunnelsHaveNoSlots(t *testing.T) {
 		servertest.Eventually(t, "a request of another client is answered", func() bool {
 			return s.raw().get(1, "/hello").status() == "200"
 		})
+	})
+}
+
+// An upload that its client has reset keeps no window from others, though its handler has read nothing: it may wait for them.
+func TestWindowOfAnAbandonedUpload(t *testing.T) {
+	t.Parallel()
+	const frame = 16 << 10
+	each(t, "inline", func(t *testing.T, kind string) {
+		done := make(chan bool)
+		s := serve(t, kind, &chert.Server{
+			HTTP2:   &http.HTTP2Config{MaxReceiveBufferPerConnection: 4 * frame, MaxReceiveBufferPerStream: 4 * frame},
+			Handler: hf(func(http.ResponseWriter, *http.Request) { <-done }),
+		})
+		t.Cleanup(func() { close(done) })
+		c := s.raw()
+		sent := 0
+		for id := uint32(1); id < 9; id += 2 { // what is kept is bounded, too
+			c.headers(id, false, post...)
+			for range 3 {
+				c.fr.WriteData(id, false, make([]byte, frame))
+				sent += frame
+			}
+			c.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+			c.send()
+			for 65535+c.opened-sent < 3*frame {
+				if c.next() == nil {
+					t.Fatal("the connection has ended")
+				}
+			}
+		}
 	})
 }

@@ -39,6 +39,9 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Endi
 	s.mu.Lock()
 	st.lasting = l
 	st.writeBy = time.Time{} // the request's
+	if st.closed() {
+		st.dropBodyLocked()
+	}
 	dead := st.closed() || s.over != nil
 	s.mu.Unlock()
 	if dead { // before lasting was set

@@ -261,8 +261,8 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		return nil
 	}
 	if !by.IsZero() {
-		if left := time.Until(*by); until == 0 || sys.Nanotime()+int64(left) < until {
-			until = sys.Nanotime() + int64(left)
+		if at := nanotime(*by); until == 0 || at < until {
+			until = at
 		}
 	}
 	if until != 0 {

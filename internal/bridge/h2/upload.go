@@ -167,8 +167,9 @@ func (st *stream) refundPassedLocked() {
 
 // refundGatheredLocked gives the windows back of what has come, while more is waited for: otherwise there might
 // never be room for that, if the stream's own window is smaller than what is gathered, or other streams gather
-// too. It reports false, and does nothing, if that would be too much: all streams together get the connection's
-// window once more, or most bytes, if those are more.
+// too. It also does so for what a handler has not read of a stream that is closed. It reports false, and does
+// nothing, if that would be too much: all streams together get the connection's window once more, or most bytes,
+// if those are more.
 func (st *stream) refundGatheredLocked(most int) bool {
 	s := st.s
 	n := st.body.size - st.body.ahead

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/chert-http/chert/internal/filename"
 	"github.com/chert-http/chert/static"
 )
 
@@ -35,14 +36,16 @@ func (l *loader) exposed(cfg *Config) {
 type Folder struct {
 	Root     string
 	Dotfiles bool // those are served too
+	hidden   filename.Set
 }
 
 // Folders returns all folders that are served.
 func (c *Config) Folders() (all []Folder) {
 	add := func(root string, o *static.Options) {
-		all = append(all, Folder{root, o.Dotfiles})
-		for _, other := range o.Follow { // into which links may lead
-			all = append(all, Folder{other, o.Dotfiles})
+		hidden, _ := filename.NewSet(o.Hidden) // an error was reported
+		all = append(all, Folder{root, o.Dotfiles, hidden})
+		for _, other := range o.Follow { // into which links may lead, by other names
+			all = append(all, Folder{Root: other, Dotfiles: o.Dotfiles})
 		}
 	}
 	for i := range c.Sites {
@@ -55,8 +58,8 @@ func (c *Config) Folders() (all []Folder) {
 	return all
 }
 
-// Exposes reports whether a file or folder, which need not exist, can be reached in f.
-// Names that begin with a dot are hidden.
+// Exposes reports whether a file or folder, which need not exist, can be reached in f,
+// where it may be hidden.
 func (f Folder) Exposes(path string) bool {
 	if f.Root == "" || path == "" {
 		return false
@@ -70,7 +73,7 @@ func (f Folder) Exposes(path string) bool {
 			return false
 		}
 	}
-	return true
+	return !f.hidden.Has(filepath.ToSlash(rel))
 }
 
 // Resolve returns the absolute path without links, as far as it exists.

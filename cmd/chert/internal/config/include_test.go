@@ -65,6 +65,12 @@ DIR/x.toml: the configuration "DIR/x.toml" is in the folder "DIR", which is serv
 `},
 		{"hidden", "'www/.x.toml'", map[string]string{"www/.x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\n"},
 			"main.example x.example", ""},
+		{"hidden by a pattern", "'conf/x.toml'", map[string]string{"conf/x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\nhidden = '*.toml'\n" +
+			"[[site.route]]\npath = '/f/{path...}'\nroot = '.'\n"}, "main.example x.example", ""},
+		{"hidden but in a route", "'conf/x.toml'", map[string]string{"conf/x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\nhidden = '*.toml'\n" +
+			"[[site.route]]\npath = '/f/{path...}'\nroot = '.'\nhidden = []\n"}, "",
+			`DIR/conf/x.toml: the configuration "DIR/conf/x.toml" is in the folder "DIR/conf", which is served, so clients could read it; move it elsewhere
+`},
 		{"not hidden", "'www/.x.toml'", map[string]string{"www/.x.toml": "[[site]]\nhosts = 'x.example'\nroot = '.'\ndotfiles = true\n"}, "",
 			`DIR/www/.x.toml: the configuration "DIR/www/.x.toml" is in the folder "DIR/www", which is served, so clients could read it; move it elsewhere
 `},
