@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/chert-http/chert/internal/backlog"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -126,8 +125,9 @@ func (r *reader) setAway(why error) {
 func (r *reader) run() {
 	tick := time.NewTicker(r.interval())
 	defer tick.Stop()
+	var retry <-chan time.Time // while it is waited because work has failed
+	look := false
 	for wait := firstWait; ; {
-		look := false
 		select {
 		case m := <-r.live:
 			if r.full() {
@@ -142,22 +142,25 @@ func (r *reader) run() {
 		case <-tick.C:
 			r.look()
 			look = true
+		case <-retry:
+			retry = nil
 		case <-r.s.closing.Done():
 			return
 		}
+		if retry != nil {
+			continue // messages of topics that have missed nothing do not wait
+		}
 		err := r.work(look)
 		if err == nil {
-			wait = firstWait
+			wait, look = firstWait, false
 			continue
 		}
 		// The first may be that of a cut, or of a topic that has gone on meanwhile.
 		if wait > firstWait || errors.Is(err, context.DeadlineExceeded) {
 			r.setAway(err)
 		}
-		if backlog.Pause(r.s.closing, wait) {
-			wait = min(2*wait, maxWait)
-			r.wake() // again, when it is connected
-		}
+		retry = time.After(wait)
+		wait = min(2*wait, maxWait)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/topictest"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const history = 500
@@ -197,6 +198,40 @@ func TestMaxAge(t *testing.T) {
 	d.Shut(false)
 	a.Eventually("news", "three")
 	c.Wants("(gap)", "three")
+}
+
+// A topic cannot be caught up, since the stream has as many consumers as it may have: others do not wait for it.
+func TestTopicThatFails(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, 0, t.TempDir())
+	s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store { return open(t, srv.ClientURL(), &Options{}) }}
+	other := open(t, srv.ClientURL(), &Options{Stream: "other"})
+	if err := other.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := other.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "chert", Subjects: []string{"chert.topic.>"},
+		MaxConsumers: 1, RePublish: &jetstream.RePublish{Source: "chert.topic.>", Destination: "chert.live.>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := s.Start(t, 0), s.Start(t, 0)
+	c := a.Client("news", "")
+	c.Announced()
+	a.Client("fails", "").Announced()
+	if _, err := st.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	a.Client("fails", "9999999999999-1") // has it caught up
+	servertest.Eventually(t, "that to fail", func() bool { return a.Store.(*Store).Stats().Away })
+	var all []string
+	for i := range 50 {
+		all = append(all, fmt.Sprint(i))
+		b.Publish("news", all[i])
+	}
+	began := time.Now()
+	if c.Wants(all...); time.Since(began) > 20*time.Second { // of 50 s, if each waits
+		t.Errorf("they took %v", time.Since(began))
+	}
 }
 
 // More events come than there is room for, again and again: clients get all.
