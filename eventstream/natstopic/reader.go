@@ -125,8 +125,10 @@ func (r *reader) setAway(why error) {
 func (r *reader) run() {
 	tick := time.NewTicker(r.interval())
 	defer tick.Stop()
+	idle := time.NewTicker(lookEvery)
+	defer idle.Stop()
 	var retry <-chan time.Time // while it is waited because work has failed
-	look := false
+	look := false // whether it is to be seen if the stream is there
 	for wait := firstWait; ; {
 		select {
 		case m := <-r.live:
@@ -140,8 +142,10 @@ func (r *reader) run() {
 			}
 		case <-r.signal:
 		case <-tick.C:
-			r.look()
 			look = true
+		case <-idle.C:
+			r.look()
+			continue
 		case <-retry:
 			retry = nil
 		case <-r.s.closing.Done():
@@ -178,7 +182,7 @@ func (r *reader) full() bool {
 	return true
 }
 
-// interval is how often is looked: several times before an event expires, for r.current.
+// interval is how often is seen whether the stream is there: several times before an event expires, for r.current.
 func (r *reader) interval() time.Duration {
 	if age := r.s.o.MaxAge; age > 0 {
 		return max(min(lookEvery, age/4), time.Millisecond)

@@ -200,6 +200,35 @@ func TestMaxAge(t *testing.T) {
 	c.Wants("(gap)", "three")
 }
 
+// A client comes again soon after all events have expired: it has missed nothing, however small MaxAge is.
+func TestMaxAgeComesAgain(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, 0, t.TempDir())
+	a := (&topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+		return open(t, srv.ClientURL(), &Options{MaxAge: time.Second})
+	}}).Start(t, 0)
+	c := a.Client("news", "")
+	c.Announced()
+	a.Publish("news", "one")
+	a.Publish("news", "two")
+	c.Wants("one", "two")
+	c.Close()
+	a.Publish("other", "x")
+	topic, _ := a.Topic("news")
+	store := a.Store.(*Store)
+	servertest.Eventually(t, "the client to be gone, and the events", func() bool {
+		st, err := store.stream(t.Context())
+		return topic.Len() == 0 && err == nil && st.CachedInfo().State.Msgs == 0
+	})
+	for range 2 {
+		end := store.end.Load()
+		servertest.Eventually(t, "the stream to be looked at", func() bool { return store.end.Load() != end })
+	}
+	c = a.Client("news", c.Last)
+	a.Publish("news", "three")
+	c.Wants("three")
+}
+
 // A topic cannot be caught up, since the stream has as many consumers as it may have: others do not wait for it.
 func TestTopicThatFails(t *testing.T) {
 	t.Parallel()
