@@ -104,6 +104,7 @@ func (r *reader) lost(t *topic, epoch uint64) error {
 		return err
 	}
 	r.s.gaps.Add(1)
+	t.cursor, t.at = 0, time.Time{} // the next may have a lower sequence, or the same
 	t.reached(all)
 	t.mirror.Lost(events(all, epoch))
 	return nil
@@ -119,11 +120,12 @@ func (r *reader) catchUp(t *topic) error {
 		return err
 	}
 	epoch := r.s.end.Load().epoch
+	there := len(all) > 0 && all[0].seq == t.cursor
 	switch {
 	case t.cursor == 0:
-	case len(all) > 0 && all[0].seq == t.cursor:
+	case there && all[0].at.Equal(t.at):
 		all = all[1:]
-	case r.expired(t, len(all)):
+	case !there && r.expired(t, len(all)):
 	default:
 		return r.lost(t, epoch)
 	}

@@ -128,7 +128,7 @@ func (r *reader) run() {
 	idle := time.NewTicker(lookEvery)
 	defer idle.Stop()
 	var retry <-chan time.Time // while it is waited because work has failed
-	look := false // whether it is to be seen if the stream is there
+	look := false              // whether it is to be seen if the stream is there
 	for wait := firstWait; ; {
 		select {
 		case m := <-r.live:
@@ -213,8 +213,9 @@ func (r *reader) message(m *nats.Msg) {
 			check = true
 		}
 	}
+	// One that is newer, but has a sequence that was used before, is of an older state of the stream.
 	switch {
-	case check || r.dirty[t] || last > t.cursor || seq <= last:
+	case check || r.dirty[t] || last > t.cursor || seq <= last || seq <= t.cursor && at.After(t.at):
 		r.dirty[t] = true // it will be read from the stream
 	case seq > t.cursor:
 		t.append([]stored{{seq, at, m.Header, m.Data}}, r.s.end.Load().epoch)
@@ -340,7 +341,6 @@ func (r *reader) verify(check bool) error {
 	old := r.s.end.Load().epoch
 	for _, t := range r.active {
 		if old != 0 && old != epoch {
-			t.cursor = 0
 			if err := r.lost(t, epoch); err != nil {
 				return err // they are tried again
 			}
