@@ -122,7 +122,7 @@ func (r *reader) catchUp(t *topic) error {
 	epoch := r.s.end.Load().epoch
 	there := len(all) > 0 && all[0].seq == t.cursor
 	switch {
-	case t.cursor == 0:
+	case t.cursor == 0 && (r.s.o.MaxAge == 0 || time.Since(r.current) < r.s.o.MaxAge): // there has been none
 	case there && all[0].at.Equal(t.at):
 		all = all[1:]
 	case !there && r.expired(t, len(all)):

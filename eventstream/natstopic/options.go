@@ -21,7 +21,7 @@ type Options struct {
 	// MaxAge is for how long the stream keeps an event. Default, and negative: for ever. With
 	// it a process that has just begun to read a topic, or could not read for that long, cannot
 	// tell whether a client has missed older events than the oldest that is there, and says that
-	// it has.
+	// it has; so may one that a client comes to from such a process, if it has got no event there.
 	MaxAge time.Duration
 	// Replicas is on how many servers the stream is. Default 1, at most 5; negative is an error.
 	Replicas int

@@ -245,6 +245,9 @@ func (r *reader) work(look bool) error {
 			return err
 		}
 	}
+	if len(r.active) == 0 {
+		r.current = began // nothing has been read that could be missed
+	}
 	if err := r.load(); err != nil {
 		return err
 	}
@@ -310,9 +313,13 @@ func (r *reader) load() error {
 		if err != nil {
 			return err
 		}
-		epoch := r.s.end.Load().epoch
+		end := r.s.end.Load()
+		epoch := end.epoch
 		base := ""
-		if len(all) == 0 || r.s.o.MaxAge == 0 && (r.s.o.History < 0 || len(all) < r.s.o.History) {
+		switch o := &r.s.o; {
+		case o.MaxAge > 0 && len(all) == 0:
+			base = idOf(epoch, end.seq) // what there were until then has expired
+		case o.MaxAge == 0 && (o.History < 0 || len(all) < o.History):
 			base = idOf(epoch, 0) // it has all that there ever were
 		}
 		t.cursor = 0

@@ -267,8 +267,9 @@ func TestMaxAge(t *testing.T) {
 			return err == nil && st.CachedInfo().State.Msgs == 0
 		})
 	}
-	c := a.Client("news", "")
+	c, quiet := a.Client("news", ""), a.Client("quiet", "")
 	c.Announced()
+	quiet.Announced()
 	b.Publish("news", "one")
 	c.Wants("one")
 	expire()
@@ -277,21 +278,26 @@ func TestMaxAge(t *testing.T) {
 	c.Wants("two")
 	d.Shut(true)
 	b.Publish("news", "missed")
+	b.Publish("quiet", "missed")
 	expire()
 	d.Shut(false)
 	a.Eventually("news", "three")
 	c.Wants("(gap)", "three")
+	a.Eventually("quiet", "four")
+	quiet.Wants("(gap)", "four")
 }
 
-// A client comes again soon after all events have expired: it has missed nothing, however small MaxAge is.
+// A client comes again soon after all events have expired: it has missed nothing, however small MaxAge is, but where
+// it was before them it has.
 func TestMaxAgeComesAgain(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, 0, t.TempDir())
-	a := (&topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
+	s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
 		return open(t, srv.ClientURL(), &Options{MaxAge: time.Second})
-	}}).Start(t, 0)
+	}}
+	a := s.Start(t, 0)
 	c := a.Client("news", "")
-	c.Announced()
+	start := c.Announced()
 	a.Publish("news", "one")
 	a.Publish("news", "two")
 	c.Wants("one", "two")
@@ -307,6 +313,7 @@ func TestMaxAgeComesAgain(t *testing.T) {
 		end := store.end.Load()
 		servertest.Eventually(t, "the stream to be looked at", func() bool { return store.end.Load() != end })
 	}
+	s.Start(t, 0).Client("news", start).Wants("(gap)") // on a process that does not know the topic
 	c = a.Client("news", c.Last)
 	a.Publish("news", "three")
 	c.Wants("three")
