@@ -206,8 +206,8 @@ func (r *reader) message(m *nats.Msg) {
 	r.mu.Lock()
 	check := r.check
 	r.mu.Unlock()
-	if !check && (seq <= t.cursor && at.After(t.at) || seq > t.cursor && last < t.cursor) {
-		// The stream is another, which begins at 1 again, or the newest that was read has been dropped.
+	if !check && (t.cursor == 0 || seq <= t.cursor && at.After(t.at) || seq > t.cursor && last < t.cursor) {
+		// The stream may be another, or begin at 1 again, or the newest that was read has been dropped.
 		if r.verify(false) != nil {
 			r.missed()
 			check = true

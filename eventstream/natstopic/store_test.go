@@ -132,10 +132,10 @@ func TestRestarts(t *testing.T) {
 func TestSuite(t *testing.T) { topictest.Run(t, setup) }
 
 // The stream is deleted, and another process makes it again: clients get to know it, whether the first event of their
-// topic in it has a lower sequence than the last that they got, or a higher one.
+// topic in it has a lower sequence than the last that they got, or a higher one, or they have got none.
 func TestStreamMadeAgain(t *testing.T) {
 	t.Parallel()
-	for _, others := range []int{0, 10} {
+	for _, tt := range []struct{ old, others int }{{3, 0}, {3, 10}, {0, 0}} {
 		srv := startServer(t, 0, t.TempDir())
 		s := &topictest.Setup{Open: func(t *testing.T, _ int) topictest.Store {
 			return open(t, srv.ClientURL(), &Options{})
@@ -143,10 +143,10 @@ func TestStreamMadeAgain(t *testing.T) {
 		a, b := s.Start(t, 0), s.Start(t, 0)
 		c := a.Client("news", "")
 		c.Announced()
-		for range 3 {
+		for range tt.old {
 			b.Publish("news", "old")
+			c.Wants("old")
 		}
-		c.Wants("old", "old", "old")
 		store := b.Store.(*Store)
 		if err := store.js.DeleteStream(t.Context(), store.o.Stream); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestStreamMadeAgain(t *testing.T) {
 		if _, err := store.stream(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for range others {
+		for range tt.others {
 			b.Publish("other", "x")
 		}
 		b.Publish("news", "new")
@@ -224,6 +224,7 @@ func TestMessage(t *testing.T) {
 		age             time.Duration // of the newest before it
 		verified, dirty bool
 	}{
+		{"first", 0, "5", "0", 0, true, false},
 		{"next", 3, "5", "3", time.Second, false, false},
 		{"again", 3, "3", "2", 0, false, false},
 		{"sequence used again", 3, "3", "2", time.Second, true, true},
