@@ -206,7 +206,9 @@ func (r *reader) message(m *nats.Msg) {
 	r.mu.Lock()
 	check := r.check
 	r.mu.Unlock()
-	if !check && (t.cursor == 0 || seq <= t.cursor && at.After(t.at) || seq > t.cursor && last < t.cursor) {
+	age := r.s.o.MaxAge
+	expired := age > 0 && at.Sub(t.at) >= age && seq > r.s.end.Load().seq // as must be, in the same stream
+	if !check && (t.cursor == 0 || seq <= t.cursor && at.After(t.at) || seq > t.cursor && last < t.cursor && !expired) {
 		// The stream may be another, or begin at 1 again, or the newest that was read has been dropped.
 		if r.verify(false) != nil {
 			r.missed()

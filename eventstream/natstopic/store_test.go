@@ -212,10 +212,15 @@ func TestOlderState(t *testing.T) {
 // What a message shows of the stream.
 func TestMessage(t *testing.T) {
 	t.Parallel()
-	s := open(t, startServer(t, 0, t.TempDir()).ClientURL(), &Options{})
-	if err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
+	const maxAge = time.Minute
+	s := open(t, startServer(t, 0, t.TempDir()).ClientURL(), &Options{MaxAge: maxAge})
+	for range 4 {
+		if _, err := (&topic{s: s, token: "other"}).Publish(eventstream.Event{Data: "x"}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	s.r.missed()
+	servertest.Eventually(t, "the end to be seen", func() bool { return s.end.Load().seq == 4 })
 	now := time.Now()
 	for _, tt := range []struct {
 		name            string
@@ -229,6 +234,8 @@ func TestMessage(t *testing.T) {
 		{"again", 3, "3", "2", 0, false, false},
 		{"sequence used again", 3, "3", "2", time.Second, true, true},
 		{"newest dropped", 3, "5", "2", time.Second, true, false},
+		{"newest expired", 3, "5", "0", maxAge, false, false},
+		{"newest expired, of another stream", 3, "4", "0", maxAge, true, false},
 		{"one missed", 3, "5", "4", time.Second, false, true},
 	} {
 		src := &topic{s: s, token: "news", cursor: tt.cursor, at: now.Add(-tt.age)}
