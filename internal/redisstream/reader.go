@@ -154,6 +154,7 @@ func (r *reader) session() error {
 			return err
 		}
 		if len(r.active) == 0 {
+			r.works() // if it has failed before, there were streams, which begin or resume has left out
 			var again <-chan time.Time
 			if len(r.left) > 0 {
 				again = time.After(c.lookEvery)
@@ -161,10 +162,10 @@ func (r *reader) session() error {
 			select {
 			case <-r.signal:
 			case <-again:
-				r.look()
 			case <-c.closing.Done():
 				return c.closing.Err()
 			}
+			r.look()
 			continue
 		}
 		marked := r.mark()

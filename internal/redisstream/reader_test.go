@@ -208,6 +208,36 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
+// All keys of a reader are something else than streams when Redis responds again: it is not away. Streams are read once
+// they are some, also while others are wanted.
+func TestForeignKeysOnly(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	c := clientOf(t, "redis://"+d.Addr, time.Hour)
+	c.lookEvery = 100 * time.Millisecond
+	l := &log{}
+	s := c.Stream("s", l)
+	s.Wanted()
+	put(t, s, "1")
+	servertest.Eventually(t, "it to be read", func() bool { return c.Stats().Streams == 1 })
+	d.Shut(true)
+	servertest.Eventually(t, "Redis to be missed", func() bool { return c.Stats().Away })
+	srv.Must("SET", s.key, "x")
+	d.Shut(false)
+	servertest.Eventually(t, "Redis to be found", func() bool { return !c.Stats().Away })
+	srv.Must("XADD", "new", "*", "n", "2")
+	srv.Must("RENAME", "new", s.key)
+	n := 0
+	servertest.Eventually(t, "the stream to be read", func() bool {
+		o := c.Stream(fmt.Sprint(n), &log{})
+		srv.Must("SET", o.key, "x")
+		o.Wanted()
+		n++
+		return c.Stats().Gaps == 1
+	})
+}
+
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
