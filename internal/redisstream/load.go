@@ -218,6 +218,11 @@ func (r *reader) expired(s *Stream, n *newest, since func(time.Time) string) boo
 	if age <= 0 || time.Since(r.current) >= age || n.dropped || n.base != "0-0" {
 		return false
 	}
+	if len(n.entries) > 0 {
+		if order, ok := Compare(n.entries[0].ID, s.cursor); !ok || order <= 0 {
+			return false // it is an older state
+		}
+	}
 	order, ok := Compare(s.cursor, since(time.Now().Add(-age)))
 	return ok && order < 0
 }

@@ -162,6 +162,24 @@ func TestExpired(t *testing.T) {
 	servertest.Eventually(t, "the loss to be seen", func() bool { return c.Stats().Gaps == 1 })
 }
 
+// A stream that has expired comes back in an older state: that is a loss.
+func TestExpiredOlderState(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	c := clientOf(t, "redis://"+d.Addr, 4*time.Second)
+	l := &log{}
+	s := c.Stream("s", l)
+	s.Wanted()
+	servertest.Eventually(t, "it to be read", func() bool { return c.Stats().Streams == 1 })
+	put(t, s, "1")
+	l.has(t, "append 1")
+	servertest.Eventually(t, "the stream to expire", func() bool { return srv.Must("EXISTS", s.key) == "0" })
+	srv.Must("XADD", s.key, "1-1", "n", "old")
+	d.Cut()
+	l.has(t, "append 1", "lost old")
+}
+
 // A key that is something else than a stream, at first or later, does not keep others from being read. It is read once it
 // is a stream.
 func TestForeignKey(t *testing.T) {
