@@ -227,7 +227,8 @@ func (r *reader) expired(s *Stream, n *newest, since func(time.Time) string) boo
 	return ok && order < 0
 }
 
-// lost returns those of some streams that lack the last entry that was read, or are none any more.
+// lost returns those of some streams that lack the last entry that was read, or are none any more. One of which none
+// was read may have had entries that have expired, if reading has failed for as long.
 func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err error) {
 	ctx, cancel := context.WithTimeout(r.c.closing, patience)
 	defer cancel()
@@ -239,12 +240,13 @@ func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err err
 	if _, err := pipe.Exec(ctx); err != nil && !foreign(err) {
 		return nil, err
 	}
+	long := r.c.o.Expire > 0 && time.Since(r.current) >= r.c.o.Expire
 	for i, s := range some {
 		all, err := found[i].Result()
 		if err != nil && !foreign(err) {
 			return nil, err
 		}
-		if len(all) == 0 && (err != nil || s.cursor != "0-0") {
+		if len(all) == 0 && (err != nil || s.cursor != "0-0" || long) {
 			lost = append(lost, s)
 		}
 	}

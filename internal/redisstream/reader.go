@@ -150,6 +150,9 @@ func (r *reader) session() error {
 	r.changed = true
 	woken := "0-0" // the last entry of wakeup
 	for {
+		if len(r.active) == 0 {
+			r.current = time.Now()
+		}
 		if err := r.begin(conn); err != nil {
 			return err
 		}

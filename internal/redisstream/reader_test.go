@@ -131,19 +131,21 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// A stream expires: that it is not there after a cut is no loss, unless the cut has lasted for as long.
+// A stream expires: that it is not there after a cut is no loss, unless the cut has lasted for as long:
+// then also if nothing has been read of it before.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	d := door.Open(t, srv.Addr)
 	c := clientOf(t, "redis://"+d.Addr, 4*time.Second)
 	l := &log{}
-	s := c.Stream("s", l)
+	s, quiet := c.Stream("s", l), c.Stream("quiet", &log{})
 	s.Wanted()
-	servertest.Eventually(t, "it to be read", func() bool { return c.Stats().Streams == 1 })
+	quiet.Wanted()
+	servertest.Eventually(t, "both to be read", func() bool { return c.Stats().Streams == 2 })
 	put(t, s, "1")
 	l.has(t, "append 1")
-	expired := func() bool { return srv.Must("EXISTS", s.key) == "0" }
+	expired := func() bool { return srv.Must("EXISTS", s.key, quiet.key) == "0" }
 	servertest.Eventually(t, "the stream to expire", expired)
 	d.Cut()
 	servertest.Eventually(t, "Redis to respond", func() bool {
@@ -155,11 +157,13 @@ func TestExpired(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	d.Shut(true)
-	srv.Must("XADD", s.key, "*", "n", "missed")
-	srv.Must("PEXPIRE", s.key, "4000")
-	servertest.Eventually(t, "the stream to expire", expired)
+	for _, key := range []string{s.key, quiet.key} {
+		srv.Must("XADD", key, "*", "n", "missed")
+		srv.Must("PEXPIRE", key, "4000")
+	}
+	servertest.Eventually(t, "both to expire", expired)
 	d.Shut(false)
-	servertest.Eventually(t, "the loss to be seen", func() bool { return c.Stats().Gaps == 1 })
+	servertest.Eventually(t, "the losses to be seen", func() bool { return c.Stats().Gaps == 2 })
 }
 
 // A stream that has expired comes back in an older state: that is a loss.
