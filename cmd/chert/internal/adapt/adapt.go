@@ -127,7 +127,7 @@ type site struct {
 type route struct {
 	keys   []string
 	tables []string
-	sole   bool     // nginx looks for no regular expression that matches as well
+	sole   bool     // nothing else that matches counts before it, a regular expression of nginx or abort of Caddy
 	hidden []string // if it forwards, patterns
 	itself string   // a path without a slash at its end, which another route is to be for
 }
@@ -252,12 +252,10 @@ func (s *site) write(b *strings.Builder) {
 	}
 	for _, r := range s.routes {
 		switch {
-		case hasKey(r.keys, "proxy") && r.everything():
-			hide(r.key, slices.Concat(r.hidden, s.paths))
 		case hasKey(r.keys, "proxy"):
-			hide(r.key, r.hidden)
+			hide(r.key, slices.Concat(r.hidden, r.below(s.paths)))
 		case len(s.paths) > 0 && hasKey(r.keys, "root") && !r.everything():
-			r.key("hidden", list(unique(s.hidden)))
+			r.key("hidden", list(unique(slices.Concat(s.hidden, r.below(s.paths)))))
 		}
 		b.WriteString("[[site.route]]\n")
 		for _, line := range r.keys {
@@ -277,6 +275,26 @@ func hide(key func(key, value string), patterns []string) {
 	if all := slices.DeleteFunc(unique(patterns), func(p string) bool { return p == dotfiles }); len(all) > 0 {
 		key("hidden", list(all))
 	}
+}
+
+// below returns those of some patterns of paths that are for what the route has, as it forwards them or looks for files.
+func (r *route) below(paths []string) (all []string) {
+	path, below := r.path()
+	to := path
+	for _, table := range r.tables {
+		if own, ok := strings.CutPrefix(table, r.moving()); ok {
+			to = strings.TrimSuffix(own, `{1}"`)
+		}
+	}
+	if hasKey(r.keys, "strip") || hasKey(r.keys, "root") {
+		to = "/"
+	}
+	for _, p := range paths {
+		if rest, ok := strings.CutPrefix(p, literal.Replace(path)); ok && below {
+			all = append(all, literal.Replace(to)+rest)
+		}
+	}
+	return all
 }
 
 // quote makes a basic string of TOML. "${" would be a variable.

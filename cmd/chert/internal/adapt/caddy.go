@@ -14,6 +14,7 @@ type caddy struct {
 	matchers map[string]*directive
 	used     []string    // names of matchers that are translated
 	beyond   []string    // matchers of what is refused that no route is for, or more than one
+	first    []string    // those that count before others forward what they are for
 	hide     []directive // of file_server
 	partly   []directive // file_server for some paths
 	served   bool        // file_server for all
@@ -114,6 +115,7 @@ func (c *caddy) site(d *directive) {
 	for _, b := range c.beyond {
 		s.beside(b)
 	}
+	c.precede(s)
 	c.unremoved(s)
 	if s.name == "redirect" {
 		s.redirects()
@@ -282,7 +284,7 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 			return
 		}
 		if below && status[0] >= '4' {
-			c.beyond = append(c.beyond, path)
+			c.beyond, c.first = append(c.beyond, path), append(c.first, path)
 		}
 	}
 	r := new(route)

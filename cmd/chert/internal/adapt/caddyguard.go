@@ -128,7 +128,7 @@ func (c *caddy) refusePaths(s *site, d *directive, matchers []string) bool {
 		if pattern, _, ok := pathOf(m); ok {
 			s.refuse(pattern, forbidden)
 		}
-		c.beyond = append(c.beyond, m)
+		c.beyond, c.first = append(c.beyond, m), append(c.first, m)
 	}
 	return true
 }
@@ -159,6 +159,21 @@ func (s *site) beside(matcher string) {
 		}
 	} else if below && !strings.HasSuffix(prefix, "/") {
 		s.keep(prefix, "", "*?")
+	}
+}
+
+// precede denies what is forwarded or served from a path for which a matcher refuses it before that.
+func (c *caddy) precede(s *site) {
+	for _, r := range s.routes {
+		path, _ := r.path()
+		before := slices.ContainsFunc(c.first, func(matcher string) bool {
+			prefix, below := strings.CutSuffix(matcher, "*")
+			return below && strings.HasPrefix(path, prefix)
+		})
+		if before && !r.sole && (hasKey(r.keys, "proxy") || hasKey(r.keys, "root")) {
+			c.note(s.line, "what is refused before has %s too, so that nobody may have it: deny is \"all\"", path)
+			r.key("deny", nobody)
+		}
 	}
 }
 

@@ -51,6 +51,12 @@ func TestCaddyGuards(t *testing.T) {
 		{served + "error /s* 403", site + "hidden = [\"/s\", \"/s*?\"]\n" + refused, ""},
 		{"respond /s* 403\n" + app, proxied + "hidden = [\"/s\", \"/s*?\"]\n[[site.route]]\npath = \"/s/{path...}\"\nrespond = 403\n", ""},
 		{served + "respond /s* 404", site + "hidden = [\"/s\", \"/s*?\"]\n[[site.route]]\npath = \"/s/{path...}\"\nrespond = 404\n", ""},
+		{served + "reverse_proxy /p/* b:1\nabort /p/s*", site + "hidden = [\"/p/s\", \"/p/s*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied +
+			"hidden = [\"/p/s\", \"/p/s*?\"]\n" + strings.ReplaceAll(refused, "/s", "/p/s"), ""},
+		{served + "handle_path /p/* {\n" + app + "}\n@s path /p/s* /x\nabort @s", site + "hidden = [\"/p/s\", \"/p/s*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied +
+			"strip = true\nhidden = [\"/s\", \"/s*?\"]\n" + strings.ReplaceAll(refused, "/s", "/p/s") + strings.ReplaceAll(refused, "/s/{path...}", "/x"), ""},
+		{served + "reverse_proxy /s/p/* b:1\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + nobody + refused, "what is refused before has /s/p/ too"},
+		{served + "handle /s/p/* {\n" + app + "}\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + refused, ""},
 		{served + "respond /*/s 403", site + nobody, "respond says who may have it"},
 		{served + "respond /*/s hello", site, "respond is left out"},
 		{served + "respond 403", "[[site.route]]\npath = \"/{path...}\"\nrespond = 403\n", ""},

@@ -89,7 +89,7 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 	key, table, prefix := s.key, s.table, "site"
 	var r *route
 	if pattern != "" {
-		r = new(route)
+		r = &route{sole: true}
 		r.key("path", quote(pattern))
 		key, table, prefix = r.key, r.table, "site.route"
 		s.routes = append(s.routes, r)

@@ -15,6 +15,7 @@ func TestNginxGuards(t *testing.T) {
 		asked     = "basic_auth.realm = \"x\"\nbasic_auth.htpasswd = \"u\"\n"
 		admin     = "[[site.route]]\npath = \"/admin/{path...}\"\nroot = \"/w/admin\"\n"
 		refused   = "[[site.route]]\npath = \"/p/{path...}\"\nrespond = 403\ndeny = [\"all\"]\n"
+		under     = "[[site.route]]\npath = \"/p/q/{path...}\"\nrespond = 403\ndeny = [\"all\"]\n[[site.route]]\npath = \"/p/q\"\nrespond = 403\ndeny = [\"all\"]\n"
 		pass      = "proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; "
 		app       = "location / { " + pass + "} "
 		proxied   = "proxy = \"127.0.0.1:9\"\n"
@@ -67,6 +68,14 @@ func TestNginxGuards(t *testing.T) {
 		{"location /p/ { " + pass + "} location /a/ { " + sql + "}", site + "hidden = [\"*.sql\"]\n" + forwarded + "[[site.route]]\npath = \"/a/{path...}\"\nroot = \"/w/a\"\n", "is left out"},
 		{"location /.git/ { alias /q/; } location /p/ { " + pass + `} location ~ /\. { deny all; }`, site + "[[site.route]]\npath = \"/.git/{path...}\"\nroot = \"/q\"\n" + nobody + forwarded + "hidden = [\".*\"]\n", ""},
 		{app + "location /p { deny all; }", "hidden = [\"/p*?\"]\n[[site.route]]\npath = \"/{path...}\"\n" + proxied + "hidden = [\"/p*?\"]\n" + refused + strings.Replace(refused, "/{path...}", "", 1), "location /p is for all that begins with it"},
+		{"location /p/ { " + pass + "} location /p/q { deny all; }", site + "hidden = [\"/p/q*?\"]\n" + forwarded + "hidden = [\"/p/q*?\"]\n" + under, "location /p/q is for all that begins with it"},
+		{"location /p/ { proxy_pass http://127.0.0.1:9/; proxy_set_header Host $host; } location ~ ^/p/q { " + auth + " }",
+			site + "hidden = [\"/p/q*?\"]\n" + forwarded + "strip = true\nhidden = [\"/q*?\"]\n" + "[[site.route]]\npath = \"/p/q/{path...}\"\nroot = \"/w/p/q\"\n" + asked + "hidden = []\n", "begins with it"},
+		{"location /p/ { proxy_pass http://127.0.0.1:9/v[/; proxy_set_header Host $host; location /p/q { internal; } }",
+			site + "hidden = [\"/p/q\", \"/p/q*?\"]\n[[site.route]]\npath = \"/p/q/{path...}\"\nrespond = 404\n" + forwarded + "hidden = [\"/v\\\\[/q\", \"/v\\\\[/q*?\"]\n" +
+				"[[site.route.rewrite]]\nfrom = \"^/p/(.*)$\"\nto = \"/v[/{1}\"\n", "location /p/q is left out"},
+		{"location /p/ { alias /d/; } location /p/q { deny all; } location /a/ { " + pass + "}", site + "hidden = [\"/p/q*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/d\"\nhidden = [\"/q*?\"]\n" +
+			under + "[[site.route]]\npath = \"/a/{path...}\"\n" + proxied, "begins with it"},
 		{app + `location ~ \.(css|js)$ { ` + pass + "expires 1d; }", proxied, "is left out"},
 		{app + `location ~ \.sql$ { ` + pass + "deny all; }", proxied + "hidden = [\"*.sql\"]\n", "is left out"},
 		{app + `location ~ ^/x[0-9]/ { ` + pass + auth + " }", proxied + nobody, "nobody may"},

@@ -101,10 +101,14 @@ func (r *route) path() (path string, below bool) {
 // rewritable reports whether rewrites of a route are of paths as they are requested, and none of its own is there.
 func (r *route) rewritable() bool {
 	path, _ := r.path()
-	own := slices.ContainsFunc(r.tables, func(table string) bool {
-		return strings.Contains(table, "[site.route.rewrite]]\nfrom = "+quote("^"+regexp.QuoteMeta(path)+"(.*)$"))
-	})
+	own := slices.ContainsFunc(r.tables, func(table string) bool { return strings.HasPrefix(table, r.moving()) })
 	return !own && !hasKey(r.keys, "strip") && (hasKey(r.keys, "proxy") || hasKey(r.keys, "root") && path == "/")
+}
+
+// moving is what the table begins with that forwards what a route has below another path, up to that path.
+func (r *route) moving() string {
+	path, _ := r.path()
+	return "[[site.route.rewrite]]\nfrom = " + quote("^"+regexp.QuoteMeta(path)+"(.*)$") + "\nto = \""
 }
 
 // errorPage translates error_page with a file.
