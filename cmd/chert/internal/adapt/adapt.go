@@ -277,7 +277,7 @@ func hide(key func(key, value string), patterns []string) {
 	}
 }
 
-// below returns those of some patterns of paths that are for what the route has, as it forwards them or looks for files.
+// below returns those of some patterns of paths that are for what the route has, as it forwards or looks for them.
 func (r *route) below(paths []string) (all []string) {
 	path, below := r.path()
 	to := path

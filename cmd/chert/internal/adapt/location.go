@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -38,7 +39,7 @@ func (t *inServer) location(d *directive) {
 		t.matching(d, how, path)
 	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && passes(d.block) == nil && onlyFields(d.block):
 		t.files(d, []string{strings.Trim(path, "/") + "/**"})
-	case (how == "=" || how == "" || how == "^~") && strings.HasPrefix(path, "/") && !strings.ContainsAny(path, "{}"):
+	case (how == "=" || how == "" || how == "^~") && routable(path):
 		t.route(d, how, path)
 	default:
 		t.leave(d, how, path, t.site.level())
@@ -68,7 +69,7 @@ func (t *inServer) leave(d *directive, how, path string, l *level) {
 		}
 		return
 	}
-	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}") {
+	if !routable(path) {
 		if !strings.HasPrefix(path, "@") { // those are for other locations
 			t.denied(d, l)
 		}
@@ -88,6 +89,12 @@ func (t *inServer) leave(d *directive, how, path string, l *level) {
 		t.site.keep(path, "**")
 	}
 	t.site.refuse(below(path), status)
+}
+
+// routable reports whether routes can be for a path.
+func routable(name string) bool {
+	return strings.HasPrefix(name, "/") && !strings.ContainsAny(name, "{}?#% \t\r\n") &&
+		path.Clean(name) == "/"+strings.Trim(name, "/")
 }
 
 // exactly is the pattern of a route for a path.
@@ -153,6 +160,7 @@ func (t *inServer) internalHeaders(d *directive) {
 func (t *inServer) route(d *directive, how, path string) {
 	r := &route{sole: how == "^~" || how == "="}
 	l := r.level()
+	l.path = strings.TrimSuffix(path, "/")
 	pattern := exactly(path)
 	if how != "=" {
 		pattern = below(path)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// tryFiles translates try_files: names of files, of which the last may be a status.
-func (t *inServer) tryFiles(d *directive, key func(key, value string)) {
+// tryFiles translates try_files: names of files, of which the last may be a status. They begin at the root of the site,
+// here of the route.
+func (t *inServer) tryFiles(d *directive, l *level) {
 	var all []string
 	for i, w := range d.words[1:] {
 		w = strings.ReplaceAll(w, "$uri", "{path}")
@@ -21,13 +22,20 @@ func (t *inServer) tryFiles(d *directive, key func(key, value string)) {
 		case w[:min(1, len(w))] == "=" && i < len(d.words)-2:
 			t.note(d.line, "try_files has a status that is not the last")
 			return
+		case w[0] != '=' && !strings.HasPrefix(w, "{path}") && l.path != "":
+			rest, in := strings.CutPrefix(w, l.path)
+			if !in || rest == "" || rest[0] != '/' || strings.Contains(rest, "{path}") {
+				t.note(d.line, "try_files %s is left out: it is not in %s/", w, l.path)
+				return
+			}
+			w = rest
 		}
 		all = append(all, w)
 	}
 	if slices.Equal(all, []string{"{path}", "=404"}) || slices.Equal(all, []string{"{path}", "{path}/", "=404"}) {
 		return // what a folder does
 	}
-	key("try", list(all))
+	l.key("try", list(all))
 }
 
 var captures = regexp.MustCompile(`\$([1-9])`)

@@ -24,6 +24,7 @@ type inServer struct {
 // A level is what a server or a location says by itself.
 type level struct {
 	name   string // "site" or "site.route"
+	path   string // of a route, without a slash at its end
 	key    func(key, value string)
 	table  func(name string, lines ...string)
 	fields map[string][]string // of add_header and expires, by canonical names; with "always " for all responses
@@ -116,6 +117,9 @@ func (t *inServer) read(all []directive) {
 			}
 		}
 	}
+	if s.name == "site" && !served && len(s.routes) == 0 && !hasKey(s.keys, "proxy") {
+		s.refuse("/{path...}", t.nothing(l))
+	}
 	t.site.exact()
 	t.rewrites()
 	t.kept()
@@ -125,6 +129,15 @@ func (t *inServer) read(all []directive) {
 		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "root = ") })
 		s.keys = append([]string{"root = " + quote(t.root)}, s.keys...)
 	}
+}
+
+// nothing returns the status of a server without a root.
+func (t *inServer) nothing(l *level) (status string) {
+	if deniesAll(l.access) {
+		return forbidden
+	}
+	t.note(t.site.line, "the server has no root; all is %s", internal)
+	return internal
 }
 
 // everything returns location /, if no other location becomes a route, so that its directives are the site's, and what
@@ -198,8 +211,8 @@ func (t *inServer) internal(all []directive) map[string]string {
 			}
 		}
 		switch path := d.arg(1); {
-		case path == "" || path[0] != '/' || strings.ContainsAny(path, "{}"):
-		case found[path] == t.root && !forwards && strings.Trim(path, "/") != "":
+		case !strings.HasPrefix(path, "/"):
+		case !routable(path), found[path] == t.root && !forwards && strings.Trim(path, "/") != "":
 			t.site.keep(path, "")
 		default:
 			t.site.refuse(exactly(path), internal)
@@ -278,7 +291,7 @@ func (t *inServer) common(d *directive, l *level) {
 			l.address = d
 		}
 	case name == "try_files":
-		t.tryFiles(d, l.key)
+		t.tryFiles(d, l)
 	case name == "rewrite":
 		t.moved = append(t.moved, *d)
 	case name == "error_page":

@@ -25,6 +25,16 @@ func TestNginxServer(t *testing.T) {
 		{"index index.html; location /p/ { index index.html; }", site + p("index = [\"index.html\"]\nroot = \"/w/p\"\n"), ""},
 		{"index a; location /p/ { return 404; index b; }", site + "index = [\"a\"]\n" + p("respond = 404\n"), ""},
 
+		{"location /p/ { try_files $uri $uri/ /p/index.html; }", site + p("try = [\"{path}\", \"{path}/\", \"/index.html\"]\nroot = \"/w/p\"\n"), ""},
+		{"location /p/ { alias /q/; try_files $uri.html /p/a/b =404; }", site + p("try = [\"{path}.html\", \"/a/b\", \"=404\"]\nroot = \"/q\"\n"), ""},
+		{"location /p/ { try_files $uri /index.html; }", site + p("root = \"/w/p\"\n"), "try_files /index.html is left out: it is not in /p/"},
+		{"location /p/ { try_files $uri /p; }", site + p("root = \"/w/p\"\n"), "try_files /p is left out"},
+		{"location /p/ { try_files /p$uri /p/i; }", site + p("root = \"/w/p\"\n"), "try_files /p{path} is left out"},
+		{"location \"/a b/\" { deny all; }", site + denied, trusts},
+		{"location /z? { root /q; }", site, "location /z? is left out"},
+		{"location /a//b { auth_basic x; }", site + denied, trusts},
+		{"location = \"/a b\" { internal; }", site + "hidden = [\"/a b\"]\n", ""},
+
 		{"client_max_body_size 1k; location /p/ { " + pass + "client_max_body_size 0; }", site + "limits.body = \"1KiB\"\n" + p("limits.body = 0\nproxy = \"127.0.0.1:9\"\n"), ""},
 		{"client_max_body_size 1k; location /p/ { " + pass + "}", site + "limits.body = \"1KiB\"\n" + p("proxy = \"127.0.0.1:9\"\n"), ""},
 		{"location /p/ { " + pass + "}", site + p(proxied), ""},
@@ -119,6 +129,30 @@ func TestNginxPaths(t *testing.T) {
 		want := "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\n" + tt.out
 		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != want {
 			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, out, said, err, want, tt.note)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q in\n%s", tt.in, all, out)
+		}
+	}
+}
+
+// A server without a root of its own has nothing.
+func TestNginxNothing(t *testing.T) {
+	t.Parallel()
+	const none = "[[site.route]]\npath = \"/{path...}\"\n"
+	for _, tt := range []struct{ in, out, note string }{
+		{"location / { deny all; }", "deny = [\"all\"]\n" + none + "respond = 403\ndeny = [\"all\"]\n", ""},
+		{"location / { }", none + "respond = 404\n", "the server has no root"},
+		{"location /a/ { return 404; }", "[[site.route]]\npath = \"/a/{path...}\"\nrespond = 404\n", ""},
+	} {
+		out, notes, err := Nginx("server { listen 80; server_name a; " + tt.in + " }")
+		said := ""
+		for _, n := range notes {
+			said += n.Text + "\n"
+		}
+		_, keys, _ := strings.Cut(out, "hosts = [\"a\"]\n")
+		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || keys != tt.out {
+			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, out, said, err, tt.out, tt.note)
 		}
 		if all := problems(t, out); all != nil {
 			t.Errorf("%s: %q in\n%s", tt.in, all, out)
