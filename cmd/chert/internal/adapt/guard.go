@@ -113,6 +113,55 @@ func (t *inServer) clients(all []directive, l *level) {
 	}
 }
 
+// forwardedBy returns the addresses of set_real_ip_from whose X-Forwarded-For counts, and otherwise the field that
+// does.
+func forwardedBy(all []directive) (proxies []string, field string) {
+	field = "X-Real-IP"
+	for i := range all {
+		if all[i].name() == "real_ip_header" {
+			field = all[i].arg(0)
+		}
+	}
+	if !strings.EqualFold(field, "X-Forwarded-For") {
+		return nil, field
+	}
+	for i := range all {
+		if all[i].name() == "set_real_ip_from" {
+			proxies = unique(append(proxies, strings.TrimSuffix(all[i].arg(0), ":")))
+		}
+	}
+	return proxies, ""
+}
+
+// trust adds the proxies of a server to those of all, if the addresses come in X-Forwarded-For: proxies that set
+// another field may pass on what clients write there.
+func (n *nginx) trust(s *server) {
+	all := inherit(n.outer, s.d.block)
+	proxies, _ := forwardedBy(all)
+	if n.proxies = unique(append(n.proxies, proxies...)); len(proxies) > 0 && n.trusting == nil {
+		n.trusting = &all[slices.IndexFunc(all, func(d directive) bool { return d.name() == "set_real_ip_from" })]
+	}
+}
+
+// realIP reads how a server knows its clients, which are not known if others have further proxies.
+func (t *inServer) realIP(all []directive, l *level) {
+	proxies, field := forwardedBy(all)
+	if len(proxies) < len(t.proxies) {
+		l.address = t.trusting
+	}
+	for i := range all {
+		switch d := &all[i]; {
+		case d.name() != "set_real_ip_from" || field == "":
+		case field == "proxy_protocol":
+			l.address = d
+			t.note(d.line, "set_real_ip_from is left out: want proxy_protocol in [[listen]]")
+		default:
+			l.address = d
+			t.note(d.line, "set_real_ip_from is left out: trusted_proxies are for X-Forwarded-For, not %s", field)
+		}
+	}
+}
+
 // access translates allow and deny, of which nginx's first that matches counts.
 func (t *inServer) access(l *level) {
 	all := l.access

@@ -39,6 +39,9 @@ func (n *nginx) all() {
 		n.listen = secure
 	}
 	for i := range n.servers {
+		n.trust(&n.servers[i])
+	}
+	for i := range n.servers {
 		n.server(&n.servers[i])
 	}
 	if n.quic {

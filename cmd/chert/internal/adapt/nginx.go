@@ -15,6 +15,8 @@ type nginx struct {
 	outer   []directive          // of http, for each server
 	blocks  map[string]*upstream // of upstream blocks, by their names there
 	quic    bool                 // an address is for HTTP/3
+
+	trusting *directive // set_real_ip_from of the first server whose proxies are trusted
 }
 
 // A server is a server block, with where it listens.

@@ -50,7 +50,7 @@ func (r *route) level() *level {
 
 // replaced are directives that an inner level has instead of those of an outer one, not besides.
 var replaced = [][]string{{"allow", "deny"}, {"add_header"}, {"limit_req"}, {"error_page"}, {"access_log"}, {"types"},
-	{"proxy_set_header"}, {"proxy_hide_header"}, {"index"}, {"root", "alias"}}
+	{"proxy_set_header"}, {"proxy_hide_header"}, {"index"}, {"root", "alias"}, {"set_real_ip_from"}}
 
 // inherit returns what holds in an inner block: its own, and those of the outer one that it does not replace.
 func inherit(outer, inner []directive) []directive {
@@ -336,30 +336,6 @@ func (t *inServer) limit(d *directive, l *level) bool {
 		return false
 	}
 	return true
-}
-
-// realIP translates set_real_ip_from, if the addresses come in X-Forwarded-For: proxies that set another field may pass
-// on what clients write there.
-func (t *inServer) realIP(all []directive, l *level) {
-	field := "X-Real-IP"
-	for i := range all {
-		if all[i].name() == "real_ip_header" {
-			field = all[i].arg(0)
-		}
-	}
-	for i := range all {
-		switch d := &all[i]; {
-		case d.name() != "set_real_ip_from":
-		case strings.EqualFold(field, "X-Forwarded-For"):
-			t.proxies = unique(append(t.proxies, strings.TrimSuffix(d.arg(0), ":")))
-		case field == "proxy_protocol":
-			l.address = d
-			t.note(d.line, "set_real_ip_from is left out: want proxy_protocol in [[listen]]")
-		default:
-			l.address = d
-			t.note(d.line, "set_real_ip_from is left out: trusted_proxies are for X-Forwarded-For, not %s", field)
-		}
-	}
 }
 
 // connection translates what is about connections, and reports whether d is.

@@ -159,3 +159,31 @@ func TestNginxNothing(t *testing.T) {
 		}
 	}
 }
+
+// What a server says of clients holds for those that it knows, not for those that other servers' proxies name.
+func TestNginxProxies(t *testing.T) {
+	t.Parallel()
+	const (
+		field  = "real_ip_header X-Forwarded-For; "
+		front  = "set_real_ip_from 10.0.0.1; " + field
+		few    = "allow 10.9.9.9; deny all; "
+		denied = "root = \"/x\"\ndeny = [\"all\"]\nallow = [\"10.9.9.9\"]\n"
+	)
+	for _, tt := range []struct{ http, a, b, keys string }{
+		{"", front, few, denied},
+		{"", front, "", "root = \"/x\"\n"},
+		{"", front, front + few, "root = \"/x\"\nallow = [\"10.9.9.9\"]\n"},
+		{"", front + "set_real_ip_from 10.0.0.2; ", front + few, denied},
+		{front, "", few, "root = \"/x\"\nallow = [\"10.9.9.9\"]\n"},
+		{front, "", few + "set_real_ip_from 10.0.0.2; ", denied},
+		{"", front, "location /p/ { " + few + "}", "root = \"/x\"\n[[site.route]]\npath = \"/p/{path...}\"\n" +
+			"root = \"/x/p\"\ndeny = [\"all\"]\nallow = [\"10.9.9.9\"]\n"},
+	} {
+		out, notes, err := Nginx("http { " + tt.http + "server { listen 80; server_name a; root /w; " + tt.a +
+			"}\nserver { listen 80; server_name b; root /x; " + tt.b + "} }")
+		_, keys, _ := strings.Cut(out, "hosts = [\"b\"]\n")
+		if err != nil || (len(notes) > 0) != strings.Contains(keys, "deny") || keys != tt.keys {
+			t.Errorf("%+v:\n%s\nsaid %v, %v", tt, out, notes, err)
+		}
+	}
+}
