@@ -129,7 +129,10 @@ type route struct {
 	tables []string
 	sole   bool     // nothing else that matches counts before it, a regular expression of nginx or abort of Caddy
 	hidden []string // if it forwards, patterns
+	strict []string // patterns of what has the rules of the server, not its own
 	itself string   // a path without a slash at its end, which another route is to be for
+
+	relaxes bool // it may admit clients that the server does not
 }
 
 func (s *site) key(key, value string)  { s.keys = withKey(s.keys, key, value) }
@@ -181,7 +184,7 @@ func (s *site) exact() {
 			continue
 		}
 		one := &route{keys: slices.Clone(r.keys), tables: slices.Clone(r.tables), sole: r.sole,
-			hidden: slices.Clone(r.hidden)}
+			hidden: slices.Clone(r.hidden), relaxes: r.relaxes}
 		one.keys[0] = path
 		s.routes = slices.Insert(s.routes, i+1, one)
 	}
@@ -253,9 +256,10 @@ func (s *site) write(b *strings.Builder) {
 	for _, r := range s.routes {
 		switch {
 		case hasKey(r.keys, "proxy"):
-			hide(r.key, slices.Concat(r.hidden, r.below(s.paths)))
-		case len(s.paths) > 0 && hasKey(r.keys, "root") && !r.everything():
-			r.key("hidden", list(unique(slices.Concat(s.hidden, r.below(s.paths)))))
+			hide(r.key, slices.Concat(r.hidden, r.strict, r.below(s.paths)))
+		case hasKey(r.keys, "root") && (len(r.strict) > 0 || len(s.paths) > 0 && !r.everything()):
+			all := unique(slices.Concat(s.hidden, r.strict, r.below(s.paths)))
+			r.key("hidden", list(slices.DeleteFunc(all, func(p string) bool { return p == dotfiles })))
 		}
 		b.WriteString("[[site.route]]\n")
 		for _, line := range r.keys {

@@ -241,6 +241,67 @@ func (t *inServer) replaces(r *route, access, files bool) {
 	}
 }
 
+// restriction reports whether directives say who may have something by address, and by password.
+func restriction(all []directive) (access, auth bool) {
+	for i := range all {
+		switch d := &all[i]; d.name() {
+		case "deny":
+			access = true
+		case "auth_basic":
+			auth = d.arg(0) != "off"
+		}
+	}
+	return access, auth
+}
+
+// inherits reports whether a location has rules of the server about clients.
+func (t *inServer) inherits(d *directive) bool {
+	access, auth := restriction(t.around)
+	return access && !has(d.block, "deny") && !has(d.block, "allow") || auth && !has(d.block, "auth_basic")
+}
+
+// relaxes reports whether a location may admit clients that the server does not.
+func (t *inServer) relaxes(d *directive) bool {
+	access, auth := restriction(t.around)
+	own := slices.DeleteFunc(slices.Clone(d.block), func(in directive) bool {
+		return in.name() != "allow" && in.name() != "deny"
+	})
+	_, asks := restriction(d.block)
+	return access && len(own) > 0 && !deniesAll(own) ||
+		auth && (has(d.block, "auth_basic") && !asks || has(d.block, "auth_basic_user_file"))
+}
+
+// relaxed reports whether a location has rules of the server, and the one that is for its path without it relaxes them.
+func (t *inServer) relaxed(d *directive, path string) bool {
+	var in *directive
+	longest := ""
+	for i := range t.around {
+		o := &t.around[i]
+		prefix := o.words[len(o.words)-1]
+		if o.name() == "location" && (len(o.words) == 2 || o.arg(0) == "^~") && strings.HasPrefix(path, prefix) &&
+			len(prefix) > len(longest) && &o.words[0] != &d.words[0] {
+			in, longest = o, prefix
+		}
+	}
+	return in != nil && t.inherits(d) && t.relaxes(in)
+}
+
+// strict keeps from a route that relaxes the server's rules what locations with regular expressions have, for which
+// those hold.
+func (t *inServer) strict(r *route) {
+	path, _ := r.path()
+	for i := range t.stricter {
+		d := &t.stricter[i]
+		patterns, so := endings(d.arg(1)), "its names are hidden there"
+		if patterns == nil {
+			so = "nobody may have that: deny is \"all\""
+			r.key("deny", nobody)
+		}
+		t.note(d.line, "location %s has the server's rules about clients, and %s others: %s", d.arg(1), path, so)
+		r.strict = append(r.strict, patterns...)
+	}
+}
+
 // kept makes what has been kept from some, or denied to all, hold for what has been translated before.
 func (t *inServer) kept() {
 	if hasKey(t.site.keys, "proxy") {
@@ -256,6 +317,9 @@ func (t *inServer) kept() {
 		if all, err := filename.NewSet(r.hidden); err == nil && all.Has(begin) ||
 			slices.Contains(r.hidden, dotfiles) && filename.Dotfile(begin) {
 			r.key("deny", nobody)
+		}
+		if r.relaxes && !r.sole {
+			t.strict(r)
 		}
 	}
 	if !t.guarded {

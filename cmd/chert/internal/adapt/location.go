@@ -27,6 +27,9 @@ func (t *inServer) location(d *directive) {
 		return
 	}
 	regular := how == "~" || how == "~*"
+	if regular && t.inherits(d) {
+		t.stricter = append(t.stricter, *d)
+	}
 	if i := slices.IndexFunc(d.block, func(in directive) bool {
 		return foreign(in) || regular && in.name() == "proxy_pass" || in.name() == "internal"
 	}); i >= 0 {
@@ -37,7 +40,7 @@ func (t *inServer) location(d *directive) {
 	switch {
 	case regular:
 		t.matching(d, how, path)
-	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && passes(d.block) == nil && onlyFields(d.block):
+	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && onlyFields(d.block) && !t.relaxed(d, path):
 		t.files(d, []string{strings.Trim(path, "/") + "/**"})
 	case (how == "=" || how == "" || how == "^~") && routable(path):
 		t.route(d, how, path)
@@ -55,6 +58,9 @@ func foreign(d directive) bool {
 func (t *inServer) leave(d *directive, how, path string, l *level) {
 	t.note(d.line, "location %s is left out", path)
 	status := refusal(d.block)
+	if status == "" && l.name == "site" && t.relaxed(d, path) {
+		status = forbidden
+	}
 	if status == "" {
 		return
 	}
@@ -158,7 +164,7 @@ func (t *inServer) internalHeaders(d *directive) {
 
 // route is a location with a path.
 func (t *inServer) route(d *directive, how, path string) {
-	r := &route{sole: how == "^~" || how == "="}
+	r := &route{sole: how == "^~" || how == "=", relaxes: t.relaxes(d)}
 	l := r.level()
 	l.path = strings.TrimSuffix(path, "/")
 	pattern := exactly(path)
@@ -208,7 +214,7 @@ func (t *inServer) route(d *directive, how, path string) {
 	}
 	if !done {
 		if how == "=" {
-			t.leave(d, how, path, l)
+			t.leave(d, how, path, t.site.level())
 			return
 		}
 		if root == "" {
@@ -233,7 +239,7 @@ func (t *inServer) beside(d *directive, path string) {
 		return
 	}
 	t.note(d.line, "location %s is for all that begins with it, %s- too; here for it and what is below", path, path)
-	if refusal(d.block) != "" {
+	if refusal(d.block) != "" || t.relaxed(d, path) {
 		t.site.keep(path, "*?")
 	}
 }

@@ -12,13 +12,14 @@ type inServer struct {
 	site *site
 	root string
 	// folders are those of locations that requests cannot reach, by path.
-	folders map[string]string
-	whole   bool        // a route is for all that no other is for
-	guarded bool        // deny is "all" in place of a directive that is left out
-	around  []directive // what locations inherit
-	own     *level      // the server's, for locations
-	moved   []directive // rewrite of the server, which may be for locations
-	matched []string    // patterns of what locations with regular expressions keep from some
+	folders  map[string]string
+	whole    bool        // a route is for all that no other is for
+	guarded  bool        // deny is "all" in place of a directive that is left out
+	around   []directive // what locations inherit
+	own      *level      // the server's, for locations
+	moved    []directive // rewrite of the server, which may be for locations
+	stricter []directive // locations with regular expressions that say nothing of clients, of a server that does
+	matched  []string    // patterns of what locations with regular expressions keep from some
 }
 
 // A level is what a server or a location says by itself.
@@ -157,6 +158,11 @@ func (t *inServer) everything(all []directive) (rest []directive, d *directive) 
 			return nil, nil
 		}
 		rest = append(rest, *l)
+	}
+	if d != nil && t.relaxes(d) && slices.ContainsFunc(rest, func(o directive) bool {
+		return o.name() == "location" && t.inherits(&o)
+	}) {
+		return nil, nil
 	}
 	return rest, d
 }

@@ -187,3 +187,43 @@ func TestNginxProxies(t *testing.T) {
 		}
 	}
 }
+
+// Locations that say nothing of clients have the server's rules, also where location / relaxes them.
+func TestNginxRelaxed(t *testing.T) {
+	t.Parallel()
+	const (
+		pass  = "proxy_pass http://127.0.0.1:9; proxy_set_header Host $host; "
+		open  = "deny all; location / { allow all; " + pass + "} "
+		front = "deny = [\"all\"]\n[[site.route]]\npath = \"/{path...}\"\nproxy = \"127.0.0.1:9\"\n"
+		file  = "auth_basic x; auth_basic_user_file u; location / { auth_basic off; } "
+		asked = "basic_auth.realm = \"x\"\nbasic_auth.htpasswd = \"u\"\n"
+		root  = asked + "%s[[site.route]]\npath = \"/{path...}\"\nroot = \"/w\"\nbasic_auth = false\n"
+	)
+	for _, tt := range []struct{ in, out, note string }{
+		{open, "proxy = \"127.0.0.1:9\"\n", ""},
+		{open + "location ~ /private/ { root /q; }", front + "deny = []\nhidden = [\"private\"]\n", "its names are hidden there"},
+		{open + "location ~ /\\.(?!well-known) { root /q; }", front + "deny = []\ndotfiles = false\n", "its names are hidden there"},
+		{open + "location ~ /\\.ht { deny all; }", "proxy = \"127.0.0.1:9\"\nhidden = [\".ht*\"]\n", ""},
+		{open + "location ~ ^/user/[0-9]+/edit$ { " + pass + "}", front + "deny = [\"all\"]\n", "nobody may have that"},
+		{open + "location /s/ { expires -1; }", front + "deny = []\n[[site.route]]\npath = \"/s/{path...}\"\nroot = \"/w/s\"\n", ""},
+		{"deny all; location /a/ { allow all; " + pass + "} location /s/ { expires -1; }", "deny = [\"all\"]\n[[site.rules]]\nmatch = [\"s/**\"]\n" +
+			"headers = { \"Cache-Control\" = \"no-cache\" }\n" + strings.Replace(front[len("deny = [\"all\"]\n"):], "{", "a/{", 1) + "deny = []\n", ""},
+		{file + "location = /r { }", strings.Replace(root, "%s", "hidden = [\"/r\"]\n", 1) + "[[site.route]]\npath = \"/r\"\nrespond = 403\ndeny = [\"all\"]\n", "location /r is left out"},
+		{file + "location ~ \\.bak$ { root /q; }", strings.Replace(root, "%s", "", 1) + "hidden = [\"*.bak\"]\n", "its names are hidden there"},
+		{file + "location /p { }", strings.Replace(root, "%s", "hidden = [\"/p*?\"]\n", 1) + "[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/w/p\"\nhidden = []\n", "begins with it"},
+	} {
+		out, notes, err := Nginx("server { listen 80; server_name a; root /w; " + tt.in + " }")
+		said := ""
+		for _, n := range notes {
+			said += n.Text + "\n"
+		}
+		_, keys, _ := strings.Cut(strings.ReplaceAll(out, implicit, ""), "hosts = [\"a\"]\n")
+		keys, _, _ = strings.Cut(strings.TrimPrefix(keys, "root = \"/w\"\n"), "[[site.route.response_headers")
+		if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || keys != tt.out {
+			t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, keys, said, err, tt.out, tt.note)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q in\n%s", tt.in, all, out)
+		}
+	}
+}
