@@ -62,7 +62,7 @@ func TestNginx(t *testing.T) {
 		{wrap("location /api/ { proxy_pass http://b; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n" + implicit, ""},
 		{wrap("location ~ \\.php$ { fastcgi_pass b; }"), strings.Replace(site, "root", "root", 1) + "hidden = [\"*.php\"]\n", "1: fastcgi_pass is left out"},
 		{wrap("location ~* \\.(png|jpg)$ { expires 30d; }"), site + "[[site.rules]]\nmatch = [\"*.png\", \"*.jpg\"]\nheaders = { \"Cache-Control\" = \"max-age=2592000\" }\n", ""},
-		{wrap("location ~ /\\. { deny all; }"), site, ""},
+		{wrap("location ~ /\\. { deny all; }"), site + "hidden = [\".*\"]\n", ""},
 		{wrap("location ~ ^/[0-9]{4}/ { expires 1d; }"), site, "location ~ ^/[0-9]{4}/ is left out"},
 		{wrap("location /p { root /q; }"), site + "[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/q/p\"\n", "location /p is for all that begins with it"},
 		{wrap("error_page 500 502 /50x.html; error_page 404 /404.html;"), site + "[site.errors]\n500 = \"/w/50x.html\"\n502 = \"/w/50x.html\"\n404 = \"/w/404.html\"\n", ""},

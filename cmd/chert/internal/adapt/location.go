@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/chert-http/chert/internal/filename"
 )
 
 // location translates a location of a server.
@@ -118,7 +120,7 @@ func below(path string) string { return strings.TrimSuffix(path, "/") + "/{path.
 // what others forward, unless it is only forwarded elsewhere.
 func (t *inServer) hide(patterns []string, forwarded bool) {
 	for _, p := range patterns {
-		if p[0] != '.' {
+		if all, err := filename.NewSet([]string{p}); p[0] != '.' || err == nil && all.Has(".well-known") {
 			t.site.hidden = append(t.site.hidden, p)
 		}
 	}

@@ -29,6 +29,10 @@ var (
 	// dots is one for names that begin with a dot, known for all of them but .well-known.
 	dots  = regexp.MustCompile(`^\^?/\\\.(?:(?:[^*+?{|()\[\]\\]|\\.|\[[^\]]*\]|` + group + `)` + single + `)?$`)
 	known = regexp.MustCompile(`^\^?/\\\.\(\?!\(?well-known\)?(?:\\?/)?\)`)
+	// others is one for some that do not begin with ".w".
+	other  = `[a-vx-zA-VX-Z0-9_]`
+	others = regexp.MustCompile(`^\^?/\\\.(?:` + other + `(?:[^?*{]|$)|\((?:\?:)?` + other + `(?:[^|()?*{][^|()]*)?` +
+		`(?:\|` + other + `(?:[^|()?*{][^|()]*)?)*\)(?:[^?*{]|$))`)
 )
 
 // A beginning is what a location with a regular expression is, if it is for no more than a path's beginning.
@@ -140,7 +144,17 @@ func (t *inServer) matching(d *directive, how, expression string) {
 		if !forNobody(d.block) {
 			t.note(d.line, "location %s is left out: such names are hidden, and 404", expression)
 		}
-		t.hide(endings(expression), true)
+		patterns := endings(expression)
+		switch {
+		case others.MatchString(expression):
+			t.matched = append(t.matched, patterns...)
+		case strings.Contains(expression, "(?!well-known") && patterns[0] != dotfiles:
+			if t.matched = append(t.matched, patterns...); !hasKey(t.site.keys, "proxy") {
+				t.note(d.line, "location %s has some of /.well-known/, of which all files are served here", expression)
+			}
+		default:
+			t.hide(patterns, true)
+		}
 		return
 	}
 	if m := rest.FindStringSubmatch(expression); m != nil && len(d.block) == 1 && d.block[0].name() == "return" {

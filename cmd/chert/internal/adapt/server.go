@@ -118,9 +118,7 @@ func (t *inServer) read(all []directive) {
 			}
 		}
 	}
-	if s.name == "site" && !served && len(s.routes) == 0 && !hasKey(s.keys, "proxy") {
-		s.refuse("/{path...}", t.nothing(l))
-	}
+	t.nothing(l, served)
 	t.site.exact()
 	t.rewrites()
 	t.kept()
@@ -132,13 +130,17 @@ func (t *inServer) read(all []directive) {
 	}
 }
 
-// nothing returns the status of a server without a root.
-func (t *inServer) nothing(l *level) (status string) {
-	if deniesAll(l.access) {
-		return forbidden
+// nothing answers for a server that has a root of nginx's own at most.
+func (t *inServer) nothing(l *level, served bool) {
+	s := t.site
+	switch {
+	case s.name != "site" || served || len(s.routes) > 0 || hasKey(s.keys, "proxy"):
+	case deniesAll(l.access):
+		s.refuse("/{path...}", forbidden)
+	default:
+		t.note(s.line, "the server has no root; all is %s", internal)
+		s.refuse("/{path...}", internal)
 	}
-	t.note(t.site.line, "the server has no root; all is %s", internal)
-	return internal
 }
 
 // everything returns location /, if no other location becomes a route, so that its directives are the site's, and what
