@@ -13,6 +13,9 @@ func (n *nginx) all() {
 	var plain, secure []string
 	for i := range n.servers {
 		n.addresses(&n.servers[i])
+	}
+	n.servers = slices.DeleteFunc(n.servers, n.unanswered())
+	for i := range n.servers {
 		secure = append(secure, n.servers[i].secure...)
 	}
 	closed := n.names(len(secure) > 0)
@@ -55,6 +58,55 @@ func (n *nginx) all() {
 			n.head = append(n.head, "[[listen]]", "address = "+quote(addr), "tls = false")
 		}
 	}
+}
+
+// unanswered returns whether a server refuses all hosts that no other server has, which chert does by itself.
+func (n *nginx) unanswered() func(s server) bool {
+	var others []server
+	for _, s := range n.servers {
+		if only, _ := forAll(s.d.block); !only || !refusesAll(s.d.block) {
+			others = append(others, s)
+		}
+	}
+	return func(s server) bool {
+		only, _ := forAll(s.d.block)
+		return only && refusesAll(s.d.block) && len(others) > 0 && !slices.ContainsFunc(others, func(o server) bool {
+			_, too := forAll(o.d.block)
+			return too && (len(o.secure) > 0 && len(s.secure) > 0 || len(o.plain) > 0 && len(s.plain) > 0)
+		})
+	}
+}
+
+// forAll reports whether a server is only for hosts that no other has, and whether it is for them too.
+func forAll(block []directive) (only, too bool) {
+	only = true
+	for _, d := range block {
+		switch d.name() {
+		case "listen":
+			too = too || slices.Contains(d.words, "default_server") || slices.Contains(d.words, "default")
+		case "server_name":
+			for _, name := range d.words[1:] {
+				none := name == "_" || name == ""
+				only, too = only && none, too || none
+			}
+		}
+	}
+	return only, only || too
+}
+
+// refusesAll reports whether a server does nothing but refuse requests, or connections.
+func refusesAll(block []directive) (refuses bool) {
+	for i := range block {
+		switch d := &block[i]; {
+		case d.name() == "return" && withholds(d) && len(d.words) == 2, d.name() == "deny" && d.arg(0) == "all",
+			d.name() == "ssl_reject_handshake" && d.arg(0) == "on":
+			refuses = true
+		case !slices.Contains([]string{"listen", "server_name", "access_log"}, d.name()) &&
+			!slices.Contains(unneeded, d.name()) && !strings.HasPrefix(d.name(), "ssl_"):
+			return false
+		}
+	}
+	return refuses
 }
 
 // names gives each server its hosts, and leaves out those that have none: they redirect to https, or other servers
@@ -234,15 +286,27 @@ func (n *nginx) redirectsToTLS(s *server) bool {
 	return true
 }
 
-// ownHost reports whether a redirect is to https of the request's host, or of one of some names.
+// ownHost reports whether a redirect is to https of the request's host, or of one of some names or of a server with
+// TLS.
 func (n *nginx) ownHost(to *directive, names []string) bool {
 	host := toTLS(to)
-	if anyHost(host) || !slices.ContainsFunc(names, func(name string) bool {
+	if anyHost(host) {
+		return true
+	}
+	all := slices.Clone(names)
+	for _, s := range n.servers {
+		for i := range s.d.block {
+			if d := &s.d.block[i]; d.name() == "server_name" && len(s.secure) > 0 {
+				all = append(all, d.words[1:]...)
+			}
+		}
+	}
+	if !slices.ContainsFunc(all, func(name string) bool {
 		return strings.EqualFold(strings.TrimPrefix(name, "."), host)
 	}) {
-		return anyHost(host)
+		return false
 	}
-	if len(names) > 1 || names[0] != host {
+	if !slices.Equal(names, []string{host}) {
 		n.note(to.line, "all is redirected to %s here; http_redirect leaves the host as it is", host)
 	}
 	return true

@@ -227,3 +227,32 @@ func TestNginxRelaxed(t *testing.T) {
 		}
 	}
 }
+
+// A server that refuses the hosts of no other is left out, unless another would have them then.
+func TestNginxUnanswered(t *testing.T) {
+	t.Parallel()
+	const a = "server { listen 80; server_name a; root /w; } "
+	for _, tt := range []struct{ in, hosts string }{
+		{a + "server { listen 80 default_server; return 444; }", `["a"]`},
+		{a + "server { listen 80 default_server; server_name _; return 403; } server { listen 80; server_name ''; deny all; }", `["a"]`},
+		{"server { listen 80 default_server; return 444; }", `["*"]`},
+		{a + "server { listen 80 default_server; return 444; } server { listen 80; root /x; }", `["a"] ["*"]`},
+		{a + "server { listen 80 default_server; server_name b; return 444; }", `["a"] ["*", "b"]`},
+		{a + "server { listen 80 default_server; return 404 gone; }", `["a"] ["*"]`},
+		{a + "server { listen 80 default_server; location / { return 444; } location /x/ { root /x; } }", `["a"] ["*"]`},
+	} {
+		out, _, err := Nginx(tt.in)
+		var hosts []string
+		for line := range strings.Lines(out) {
+			if list, ok := strings.CutPrefix(line, "hosts = "); ok {
+				hosts = append(hosts, strings.TrimSpace(list))
+			}
+		}
+		if got := strings.Join(hosts, " "); err != nil || got != tt.hosts {
+			t.Errorf("%s: %s, %v, want %s in\n%s", tt.in, got, err, tt.hosts, out)
+		}
+		if all := problems(t, out); all != nil {
+			t.Errorf("%s: %q in\n%s", tt.in, all, out)
+		}
+	}
+}
