@@ -29,7 +29,7 @@ func (c *config) guardedEntry(name string, folder bool) bool {
 // guardedForm reports whether name is a compressed form of a file that is guarded, or an
 // index of a folder whose page is. There must be Options.Guarded.
 func (c *config) guardedForm(name string) bool {
-	for _, coded := range prefer {
+	for _, coded := range coding.OfFiles {
 		if plain, ok := strings.CutSuffix(name, coded.Suffix()); ok && (c.Guarded(plain) || c.guardedForm(plain)) {
 			return true
 		}

@@ -14,8 +14,7 @@ import (
 // file in a coding has its own entry, with its own tag.
 
 var (
-	prefer = []coding.Coding{coding.Brotli, coding.Zstd, coding.Gzip}
-	all    = coding.Set(0).With(coding.Brotli).With(coding.Zstd).With(coding.Gzip)
+	all = coding.Set(0).With(coding.Brotli).With(coding.Zstd).With(coding.Gzip)
 
 	// After these two the file is sent as it is.
 	errBusy    = errors.New("static: enough is being compressed")
@@ -44,10 +43,10 @@ func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*e
 		if !known {
 			return nil, errLater
 		}
-		c, _ := coding.Choose(accept, siblings, prefer)
+		c, _ := coding.Choose(accept, siblings, coding.OfFiles)
 		sibling := c != coding.Identity
 		if !sibling && e.squeezable {
-			c, _ = coding.Choose(accept, all&^coding.Set(e.useless.Load()), prefer)
+			c, _ = coding.Choose(accept, all&^coding.Set(e.useless.Load()), coding.OfFiles)
 		}
 		if c == coding.Identity {
 			return e, nil
@@ -141,7 +140,7 @@ func (h *Handler) siblings(e *entry, p *plain) (set coding.Set, known bool) {
 // findSiblings looks them up.
 func (h *Handler) findSiblings(e *entry) uint32 {
 	s := uint32(siblingsKnown)
-	for _, c := range prefer {
+	for _, c := range coding.OfFiles {
 		if !h.hasSibling(e.key.name, c) {
 			continue
 		}

@@ -36,7 +36,7 @@ func (s *Store) stream(ctx context.Context) (jetstream.Stream, error) {
 // epochOf returns when a stream was made, in milliseconds since 1970.
 func epochOf(st jetstream.Stream) uint64 { return uint64(st.CachedInfo().Created.UnixMilli()) }
 
-// place is one in a stream, behind the event with a sequence.
+// place is a position in a stream: after the event with a sequence.
 type place struct{ epoch, seq uint64 }
 
 // stored is an event in the stream.

@@ -87,13 +87,11 @@ func (s *Set) Has(name string) bool {
 
 // has is Has for letters as they are. FILE.gz has what FILE has.
 func (s *Set) has(name string) bool {
-	return s.match(name) || slices.ContainsFunc(codings, func(c coding.Coding) bool {
+	return s.match(name) || slices.ContainsFunc(coding.OfFiles, func(c coding.Coding) bool {
 		plain, ok := strings.CutSuffix(name, c.Suffix())
 		return ok && s.match(plain)
 	})
 }
-
-var codings = []coding.Coding{coding.Brotli, coding.Zstd, coding.Gzip}
 
 // Dotfile reports whether a name, or a folder that it is in, begins with a dot.
 func Dotfile(name string) bool {

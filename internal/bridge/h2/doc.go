@@ -28,6 +28,7 @@ package h2
 // out and the Link's queue by flow control: DATA and header blocks are made only while
 // they have room, small answers excepted, and nothing is read while they have not
 // (conn.Pause). Bodies by the windows that
-// are granted. Streams by MaxStreams, of which a handler keeps its place until it
+// are granted, and by the connection's once more for what is gathered, or left of streams that
+// the client has reset. Streams by MaxStreams, of which a handler keeps its place until it
 // returns, whatever becomes of its stream. What costs work and brings nothing, by
 // budgets (section/budget.go).

@@ -239,7 +239,8 @@ func (st *stream) readsLocked() bool {
 	return (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()
 }
 
-// ownsBodyLocked reports whether the body is a handler's, and of nobody who outlives that.
+// ownsBodyLocked reports whether only a handler reads the body: neither a tunnel nor an answer that
+// outlives the handler has taken the stream over.
 func (st *stream) ownsBodyLocked() bool {
 	return st.made() && st.tunnel == nil && st.lasting == nil
 }

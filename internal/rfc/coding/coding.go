@@ -15,6 +15,9 @@ const (
 	codings // how many there are
 )
 
+// OfFiles are the codings that files come in, the one that is preferred first. It is not to be changed.
+var OfFiles = []Coding{Brotli, Zstd, Gzip}
+
 var (
 	tokens   = [codings]string{"", "gzip", "br", "zstd"}
 	suffixes = [codings]string{"", ".gz", ".br", ".zst"}

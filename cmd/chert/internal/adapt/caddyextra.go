@@ -21,8 +21,10 @@ func (c *caddy) header(s *site, d *directive, args []string) {
 		line := "{ " + quote(plain) + " = " + quote(value) + " }"
 		switch {
 		case name == "defer":
-		case !fieldName(plain) || strings.Contains(value, "{") || len(name) > len(plain)+1:
-			c.note(in.line, "header %s is left out: values have no placeholders", name)
+		case strings.Contains(value, "{"):
+			c.note(in.line, "header %s is left out: the value has a placeholder, which chert would send as it is", name)
+		case !fieldName(plain) || len(name) > len(plain)+1:
+			c.note(in.line, "header %s is left out: want the name of a field after -, + or >, or nothing", name)
 		case name[0] == '-' && len(in.words) == 1:
 			s.table(table, "remove = "+quote(plain))
 		case name[0] == '-' || len(in.words) != 2:

@@ -171,7 +171,7 @@ func (c *caddy) precede(s *site) {
 			return below && strings.HasPrefix(path, prefix)
 		})
 		if before && !r.sole && (hasKey(r.keys, "proxy") || hasKey(r.keys, "root")) {
-			c.note(s.line, "what is refused before has %s too, so that nobody may have it: deny is \"all\"", path)
+			c.note(s.line, "%s is also refused by a directive that Caddy evaluates first: deny is \"all\"", path)
 			r.key("deny", nobody)
 		}
 	}

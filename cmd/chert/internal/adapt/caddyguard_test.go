@@ -55,10 +55,12 @@ func TestCaddyGuards(t *testing.T) {
 			"hidden = [\"/p/s\", \"/p/s*?\"]\n" + strings.ReplaceAll(refused, "/s", "/p/s"), ""},
 		{served + "handle_path /p/* {\n" + app + "}\n@s path /p/s* /x\nabort @s", site + "hidden = [\"/p/s\", \"/p/s*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied +
 			"strip = true\nhidden = [\"/s\", \"/s*?\"]\n" + strings.ReplaceAll(refused, "/s", "/p/s") + strings.ReplaceAll(refused, "/s/{path...}", "/x"), ""},
-		{served + "reverse_proxy /s/p/* b:1\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + nobody + refused, "what is refused before has /s/p/ too"},
+		{served + "reverse_proxy /s/p/* b:1\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + nobody + refused, "/s/p/ is also refused by a directive that Caddy evaluates first"},
 		{served + "handle /s/p/* {\n" + app + "}\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + refused, ""},
 		{served + "respond /*/s 403", site + nobody, "respond says who may have it"},
 		{served + "respond /*/s hello", site, "respond is left out"},
+		{served + "header X-A {remote_host}", site, "header X-A is left out: the value has a placeholder"},
+		{served + "header ?X-A b", site, "header ?X-A is left out: want the name of a field"},
 		{served + "respond 403", "[[site.route]]\npath = \"/{path...}\"\nrespond = 403\n", ""},
 		{served + "handle /s* {\nabort\n}", site + "hidden = [\"/s\", \"/s*?\"]\n[[site.route]]\npath = \"/s/{path...}\"\nrespond = 502\n", "abort is left out"},
 		{"handle @x {\n" + app + "}\nhandle {\nrespond 403\n}", "[[site.route]]\npath = \"/{path...}\"\nrespond = 502\n", "handle is left out"},

@@ -7,8 +7,10 @@ package adapt
 //
 //	parse.go, adapt.go               text becomes directives, and sites and routes become text
 //	nginx.go, server.go              http and server blocks; upstream.go upstreams of both programs
+//	hosts.go                         which hosts a server has, on which addresses, and redirects to https
 //	location.go, matching.go         locations by path, and by regular expression
 //	fields.go, paths.go, forward.go  what is in them: header fields, names of files, proxy_pass
 //	guard.go                         who may have what, and what is refused when it is left out
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
+//	caddyextra.go                    header, request_body, log and email of Caddy
 //	caddyguard.go                    guard.go for Caddy

@@ -60,7 +60,8 @@ func (n *nginx) all() {
 	}
 }
 
-// unanswered returns whether a server refuses all hosts that no other server has, which chert does by itself.
+// unanswered returns a function that reports whether all that a server does is to refuse requests for hosts without a
+// server of their own. chert answers those 421.
 func (n *nginx) unanswered() func(s server) bool {
 	var others []server
 	for _, s := range n.servers {
@@ -77,7 +78,7 @@ func (n *nginx) unanswered() func(s server) bool {
 	}
 }
 
-// forAll reports whether a server is only for hosts that no other has, and whether it is for them too.
+// forAll reports whether a server has no host of its own, and whether it gets the requests for hosts without a server.
 func forAll(block []directive) (only, too bool) {
 	only = true
 	for _, d := range block {
