@@ -61,14 +61,12 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := calls.Get().(*Call)
 	c.Wire().View(w, r)
 	inner := r
-	// The access log is outside, and needs the pattern also after a panic; so is the
-	// server, which removes the files of a form.
 	defer func() {
 		if c != nil { // a filter has panicked, and may still hold it: it is not pooled again
 			inner = c.request()
 		}
 		if inner != r {
-			passBack(r, inner)
+			wire.PassBack(r, inner)
 		}
 	}()
 	for _, decide := range h.all {
@@ -85,14 +83,6 @@ func (h *decider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.free()
 	c = nil
 	h.next.ServeHTTP(w, inner)
-}
-
-// passBack sets in r what inner handlers have set in its copy.
-func passBack(r, inner *http.Request) {
-	r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr
-	if r.MultipartForm == nil {
-		r.MultipartForm = inner.MultipartForm
-	}
 }
 
 func (c *Call) free() {
@@ -183,7 +173,7 @@ func (h *around) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned := false
 	defer func() {
 		if _, inner := c.Plain(); inner != r {
-			passBack(r, inner)
+			wire.PassBack(r, inner)
 		}
 		if returned {
 			c.free()

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -61,15 +62,9 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.Path, u.RawPath = path, raw
 	}
-	// As on the fast path; the access log is outside, and the server, which removes the
-	// files of a form.
 	defer func() {
-		if r.RemoteAddr = r2.RemoteAddr; r2.Pattern != "" {
-			r.Pattern = r2.Pattern
-		}
-		if r.MultipartForm == nil {
-			r.MultipartForm = r2.MultipartForm
-		}
+		r2.Pattern = cmp.Or(r2.Pattern, r.Pattern) // as on the fast path
+		wire.PassBack(r, &r2)
 	}()
 	m.Handler.ServeHTTP(w, &r2)
 }

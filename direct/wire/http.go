@@ -252,3 +252,13 @@ func (h headerFields) All() iter.Seq2[[]byte, []byte] {
 		}
 	}
 }
+
+// PassBack sets in r what inner handlers have set in inner, a copy of it that they were given: the
+// pattern and the address, which an access log outside shows, and the form, whose files the server
+// removes. Call it also after a panic.
+func PassBack(r, inner *http.Request) {
+	r.Pattern, r.RemoteAddr = inner.Pattern, inner.RemoteAddr
+	if r.MultipartForm == nil {
+		r.MultipartForm = inner.MultipartForm
+	}
+}
