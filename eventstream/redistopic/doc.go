@@ -19,8 +19,9 @@
 // Every client that has joined gets the events of a topic once and in the order of Redis, also
 // when its connection, that to Redis, or the process ends and the client connects again to any
 // process. If something is missing it gets [eventstream.TopicOptions].Gap before what follows:
-// because it comes back later than the history reaches, or because Redis has lost data. Redis
-// loses its data when it is restarted without persistence, and what it had not replicated when
+// because it comes back later than the history reaches, because Redis has lost data, or because it
+// dropped events before the process could read them, which Redis says from version 7 on. It loses
+// its data when it is restarted without persistence, and what it had not replicated when
 // a replica takes over; a client may then have got events that are not in Redis any more.
 //
 // # While Redis is away

@@ -61,6 +61,21 @@ func TestReplicaLacksEvents(t *testing.T) {
 	}
 }
 
+// More is published at one moment than Redis keeps: clients get the event of a gap.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	a := at(srv.URL()).Start(t, 0)
+	c := a.Client("news", "")
+	c.Announced()
+	a.Publish("news", "one")
+	c.Wants("one")
+	srv.Must("EVAL", `for n = 1, 2000 do
+		redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', ARGV[2], string.format('%d', n))
+	end`, "1", "chert:topic:{0}news", fmt.Sprint(history), fieldData)
+	c.Wants("(gap)", fmt.Sprint(2000-history+1))
+}
+
 // A client that has got an event which is lost continues on another process.
 func TestLostElsewhere(t *testing.T) {
 	t.Parallel()

@@ -56,9 +56,7 @@ func (r *reader) load(conn *redis.Conn, added []*Stream) error {
 			continue
 		}
 		was := s.cursor // of one that was left out meanwhile
-		if s.cursor = n.base; len(n.entries) > 0 {
-			s.cursor = n.entries[len(n.entries)-1].ID
-		}
+		s.goOn(n)
 		base := n.base
 		if n.dropped {
 			base = ""
@@ -98,6 +96,15 @@ type newest struct {
 	dropped bool
 	foreign bool // the key is something else
 	entries []Entry
+	count   int64 // of all that there have been
+}
+
+// goOn makes what follows n what is read next.
+func (s *Stream) goOn(n *newest) {
+	if s.cursor = n.base; len(n.entries) > 0 {
+		s.cursor = n.entries[len(n.entries)-1].ID
+	}
+	s.count = n.count
 }
 
 // newest asks for the newest entries of streams. since is that of Sink.Load.
@@ -132,6 +139,9 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, sinc
 		}
 		slices.Reverse(entries)
 		n := newest{base: "0-0", entries: entries}
+		if err == nil {
+			n.count = info.EntriesAdded
+		}
 		switch {
 		case int64(len(entries)) > limit:
 			n.base, n.entries = entries[0].ID, entries[1:]
@@ -199,12 +209,10 @@ func (r *reader) reload(conn *redis.Conn, lost []*Stream) error {
 			continue
 		}
 		if r.expired(s, n, since) {
-			s.cursor = "0-0" // from where on all that has followed is read
+			s.cursor, s.count = "0-0", 0 // from where on all that has followed is read
 			continue
 		}
-		if s.cursor = n.base; len(n.entries) > 0 {
-			s.cursor = n.entries[len(n.entries)-1].ID
-		}
+		s.goOn(n)
 		r.c.lost.Add(1)
 		s.sink.Lost(n.entries)
 	}
@@ -251,4 +259,25 @@ func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err err
 		}
 	}
 	return lost, nil
+}
+
+// missed reports whether entries before those that were read have been dropped since s was read: XREAD goes on with
+// the oldest that there is. Nothing has been if fewer were read than are kept. Redis before 7 does not say how many
+// there have been.
+func (r *reader) missed(conn *redis.Conn, s *Stream, read []Entry) (bool, error) {
+	if len(read) < min(perStream, r.c.o.MaxLen) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(r.c.closing, patience)
+	defer cancel()
+	info, err := conn.XInfoStream(ctx, s.key).Result()
+	if noKey(err) || foreign(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	oldest := slices.IndexFunc(read, func(e Entry) bool { return e.ID == info.FirstEntry.ID })
+	dropped := info.EntriesAdded - info.Length
+	return oldest >= 0 && dropped-int64(oldest) > s.count, nil
 }

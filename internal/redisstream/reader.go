@@ -187,10 +187,10 @@ func (r *reader) session() error {
 			}
 			last := one.Messages[len(one.Messages)-1].ID
 			if s := r.byKey[one.Stream]; s != nil {
-				s.cursor = last
-				r.advance(s.index, last)
-				c.entries.Add(uint64(len(one.Messages)))
-				s.sink.Append(one.Messages)
+				if err := r.follow(conn, s, one.Messages); err != nil {
+					r.unmark(marked)
+					return err
+				}
 			} else if one.Stream == r.wakeup {
 				woken = last
 				r.advance(len(r.command.at)-1, last)
@@ -200,6 +200,22 @@ func (r *reader) session() error {
 		r.look()
 		r.pause(time.Since(began))
 	}
+}
+
+// follow goes on with the entries that have been read of s.
+func (r *reader) follow(conn *redis.Conn, s *Stream, read []Entry) error {
+	if missed, err := r.missed(conn, s, read); err != nil {
+		return err
+	} else if missed {
+		r.changed = true
+		return r.reload(conn, []*Stream{s})
+	}
+	s.cursor = read[len(read)-1].ID
+	s.count += int64(len(read))
+	r.advance(s.index, s.cursor)
+	r.c.entries.Add(uint64(len(read)))
+	s.sink.Append(read)
+	return nil
 }
 
 // pause lets entries gather, some time after a command began, unless there are more streams to

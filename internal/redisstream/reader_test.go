@@ -184,6 +184,51 @@ func TestExpiredOlderState(t *testing.T) {
 	l.has(t, "append 1", "lost old")
 }
 
+// burst writes entries from..to-1 at one moment, as many processes do while a reader does not run.
+func burst(srv *redistest.Server, s *Stream, from, to int) {
+	srv.Must("EVAL", `for n = ARGV[1], ARGV[2] - 1 do
+		redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'n', string.format('%d', n))
+	end`, "1", s.key, fmt.Sprint(from), fmt.Sprint(to), fmt.Sprint(s.c.o.MaxLen))
+}
+
+// Entries that are dropped before they can be read are a loss, which the sink gets to know, with those that are kept.
+// That those are dropped that have been read is none.
+func TestMissed(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := client(t, srv)
+	l := &log{}
+	s := c.Stream("s", l)
+	s.Wanted()
+	servertest.Eventually(t, "it to be read", func() bool { return c.Stats().Streams == 1 })
+	var want []string
+	n := 0
+	for range 20 {
+		burst(srv, s, n, n+100)
+		for range 100 {
+			want = append(want, "append "+fmt.Sprint(n))
+			n++
+		}
+		l.has(t, want...)
+	}
+	if got := c.Stats().Gaps; got != 0 {
+		t.Errorf("%d gaps where nothing is missing", got)
+	}
+	burst(srv, s, n, n+350)
+	for k := n + 250; k < n+350; k++ {
+		want = append(want, "lost "+fmt.Sprint(k))
+	}
+	l.has(t, want...)
+	burst(srv, s, n+350, n+450)
+	for k := n + 350; k < n+450; k++ {
+		want = append(want, "append "+fmt.Sprint(k))
+	}
+	l.has(t, want...)
+	if got := c.Stats().Gaps; got != 1 {
+		t.Errorf("%d gaps", got)
+	}
+}
+
 // A key that is something else than a stream, at first or later, does not keep others from being read. It is read once it
 // is a stream.
 func TestForeignKey(t *testing.T) {

@@ -23,7 +23,8 @@ type Sink interface {
 	Load(base string, all []Entry, since func(time.Time) string)
 	// Append is called with what has followed.
 	Append(more []Entry)
-	// Lost is called instead if the newest entry is not there any more, with all that is.
+	// Lost is called instead if the newest entry is not there any more, or others were dropped before they could be
+	// read, with all that there is.
 	Lost(all []Entry)
 	// Mark is called before entries are read, after Stream.Ahead, and Current when all that
 	// there were then have been read.
@@ -40,9 +41,10 @@ type Stream struct {
 	r    *reader
 	key  string
 	sink Sink
-	// The reader's: the ID of the last entry that was read, "" if it is not loaded; the place in
-	// reader.active; and whether the key has been found to be something else.
+	// The reader's: the ID of the last entry that was read, "" if it is not loaded; how many there have been up to
+	// it; the place in reader.active; and whether the key has been found to be something else.
 	cursor  string
+	count   int64
 	index   int
 	foreign bool
 
