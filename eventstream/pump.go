@@ -106,7 +106,7 @@ func (m *subscription) deliver(b *batch, first uint64) {
 	if m.next == b.from {
 		switch m.offer(b) {
 		case nil:
-			m.next = b.to
+			m.next, m.anywhere = b.to, false
 		case ErrSlow:
 			m.behind = true
 		}

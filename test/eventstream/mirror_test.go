@@ -1,6 +1,7 @@
 package eventstream
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -105,6 +106,32 @@ func TestMirror(t *testing.T) {
 		now.wants("z")
 		if m.Unload() {
 			t.Error("a topic with streams was unloaded")
+		}
+	})
+}
+
+// TestGaps: a client that begins with an event that an empty topic does not know, and then reads slowly, gets a gap for
+// both.
+func TestGaps(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		feed := topic(t, &eventstream.TopicOptions{HistoryEvents: 100, Gap: &eventstream.Event{Data: "gap"}})
+		s := fresh(handler(t, &eventstream.Options{OnOpen: joins(feed), Slow: eventstream.SlowDrop, MaxUnsent: 32 << 10}))
+		lazy := open(engines.StartOn(t, s, servertest.ListenSmall(t, 16<<10)), "Last-Event-ID: of-another")
+		lazy.wants("gap")
+		const count = 10_000
+		for i := range count {
+			publish(t, feed, fmt.Sprint(i, strings.Repeat("x", 1000)))
+		}
+		for next, gap := 0, false; next < count; {
+			data, i := lazy.data(), 0
+			if data == "gap" {
+				gap = true
+				continue
+			}
+			if _, err := fmt.Sscanf(data, "%dx", &i); err != nil || i < next || i > next != gap {
+				t.Fatal(i, next, gap, err)
+			}
+			next, gap = i+1, false
 		}
 	})
 }
