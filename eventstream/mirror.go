@@ -80,6 +80,7 @@ func (m Mirror) Load(base string, all []Event, since func(time.Time) string) {
 	t.mu.Unlock()
 	t.resume()
 	t.mu.Lock()
+	t.since = nil // all that waited for Load have begun
 	ahead := t.waiters > 0
 	t.mu.Unlock()
 	if ahead {

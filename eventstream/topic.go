@@ -62,7 +62,7 @@ type Topic struct {
 	unloaded bool                   // the log is not known yet
 	base     string                 // the ID before the first of log; "" if that is not known
 	fresh    uint64                 // the end of what was loaded
-	since    func(time.Time) string // of Mirror.Load
+	since    func(time.Time) string // of Mirror.Load, during it
 	waiters  int                    // members that wait
 	marks    uint32                 // how often Mark has been called
 	current  uint32                 // and by when the log had all that the store had

@@ -3,6 +3,7 @@ package natstopic
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type reader struct {
 	dirty   map[*topic]bool   // that have missed events, or whose history is not read yet
 	loading []*topic          // of added, that are not loaded yet
 	current time.Time         // of what was stored until then nothing has been missed
+	skew    time.Duration     // by which the server's clock is ahead of the process's, at least
 }
 
 const (
@@ -317,12 +319,14 @@ func (r *reader) load() error {
 		}
 		end := r.s.end.Load()
 		epoch := end.epoch
-		base := ""
+		base := idOf(epoch, 0) // it has all that there ever were
 		switch o := &r.s.o; {
-		case o.MaxAge > 0 && len(all) == 0:
+		case o.History > 0 && len(all) >= o.History:
+			base = idOf(epoch, all[0].seq-1)
+		case o.MaxAge > 0 && len(all) > 0:
+			base = "" // what there were has expired, if any
+		case o.MaxAge > 0:
 			base = idOf(epoch, end.seq) // what there were until then has expired
-		case o.MaxAge == 0 && (o.History < 0 || len(all) < o.History):
-			base = idOf(epoch, 0) // it has all that there ever were
 		}
 		t.cursor = 0
 		t.reached(all)
@@ -332,9 +336,23 @@ func (r *reader) load() error {
 		r.mu.Lock()
 		r.reading++
 		r.mu.Unlock()
-		t.mirror.Load(base, events(all, epoch), nil)
+		t.mirror.Load(base, events(all, epoch), sinceBy(all, epoch, base, r.skew))
 	}
 	return nil
+}
+
+// sinceBy returns a since of Mirror.Load for what a topic had when it was loaded.
+func sinceBy(all []stored, epoch uint64, base string, skew time.Duration) func(time.Time) string {
+	return func(t time.Time) string {
+		n, _ := slices.BinarySearchFunc(all, t.Add(skew), func(m stored, t time.Time) int { return m.at.Compare(t) })
+		switch {
+		case len(all) == 0:
+			return base
+		case n == 0:
+			return idOf(epoch, 0)
+		}
+		return idOf(epoch, all[n-1].seq)
+	}
 }
 
 // verify sees whether the stream is another. If check is set events may have been missed, too.
@@ -346,6 +364,9 @@ func (r *reader) verify(check bool) error {
 		return err
 	}
 	r.stream = st
+	if ts := st.CachedInfo().TimeStamp; !ts.IsZero() {
+		r.skew = time.Until(ts) // which was a moment ago
+	}
 	epoch := epochOf(st)
 	old := r.s.end.Load().epoch
 	for _, t := range r.active {

@@ -446,6 +446,65 @@ func wantsLines(t *testing.T, s *Store, log *servertest.Log) {
 	}
 }
 
+// A client gets what is published once it has joined, also while the topic cannot be read. If that is more than the
+// stream keeps it gets a gap.
+func TestJoinedBeforeLoad(t *testing.T) {
+	t.Parallel()
+	for _, maxAge := range []time.Duration{0, time.Hour} {
+		srv := startServer(t, 0, t.TempDir())
+		at := func(addr string) *topictest.Instance {
+			s := &topictest.Setup{Open: func(t *testing.T, queue int) topictest.Store {
+				return open(t, "nats://"+addr, &Options{History: 10, MaxAge: maxAge})
+			}}
+			return s.Start(t, 0)
+		}
+		d := door.Open(t, srv.Addr().String())
+		a, b := at(d.Addr), at(srv.Addr().String())
+		servertest.Eventually(t, "the stream to be known", func() bool { return a.Store.(*Store).Check(t.Context()) == nil })
+		d.Shut(true)
+		news, many := a.Client("news", ""), a.Client("many", "")
+		for range 2 {
+			<-a.Joined
+		}
+		b.Publish("news", "one")
+		for n := range 15 {
+			b.Publish("many", fmt.Sprint(n))
+		}
+		d.Shut(false)
+		a.Eventually("news", "two")
+		news.Wants("one", "two")
+		many.Wants("(gap)", "5")
+	}
+}
+
+// What was stored before a client joined, by the server's clock, is not for it.
+func TestSinceBy(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var all []stored
+	for n := range 3 {
+		all = append(all, stored{seq: uint64(10 * n), at: now.Add(time.Duration(n) * time.Second)}) // of 0, 1 and 2 s
+	}
+	for _, tt := range []struct {
+		all          []stored
+		joined, skew time.Duration
+		want         string
+	}{
+		{all, -time.Second, 0, "7-0"},
+		{all, time.Second / 2, 0, "7-0"},
+		{all[1:], 0, 0, "7-0"},
+		{all, 3 * time.Second / 2, 0, "7-10"},
+		{all, time.Second / 2, time.Second, "7-10"},
+		{all, 3 * time.Second / 2, -time.Second, "7-0"},
+		{all, time.Hour, 0, "7-20"},
+		{nil, 0, 0, "base"},
+	} {
+		if got := sinceBy(tt.all, 7, "base", tt.skew)(now.Add(tt.joined)); got != tt.want {
+			t.Errorf("%d events, joined after %v, skew %v: %q, want %q", len(tt.all), tt.joined, tt.skew, got, tt.want)
+		}
+	}
+}
+
 // NATS is not there when the store is opened.
 func TestNotThereYet(t *testing.T) {
 	t.Parallel()

@@ -61,6 +61,7 @@ func TestJoinedBeforeLoad(t *testing.T) {
 	srv.Must("XADD", "chert:topic:{0}news", "1-1", fieldData, "long ago")
 	d.Shut(true)
 	c := a.Client("news", "")
+	<-a.Joined
 	b.Publish("news", "one")
 	d.Shut(false)
 	if id := c.Announced(); id != "1-1" {
