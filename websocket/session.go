@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
@@ -305,20 +306,14 @@ func (s *session) Writable() link.Next {
 
 // limit sets the deadline of the present wait.
 func (s *session) limit() {
-	by := int64(0)
-	earliest := func(t int64) {
-		if by == 0 || t < by {
-			by = t
-		}
-	}
-	if s.closing {
-		earliest(s.pinged)
-	} else {
+	by := s.pinged
+	if !s.closing {
+		by = 0
 		if s.h.idle > 0 {
-			earliest(s.heard + s.h.idle)
+			by = s.heard + s.h.idle
 		}
 		if s.h.ping > 0 {
-			earliest(max(s.heard, s.pinged) + s.spread.Of(s.h.ping))
+			by = conn.Earlier(by, max(s.heard, s.pinged)+s.spread.Of(s.h.ping))
 		}
 	}
 	s.link.SetDeadline(by)

@@ -13,7 +13,15 @@ func After(d int64) time.Time {
 	return time.Now().Add(time.Duration(d))
 }
 
-// Sooner returns the earlier of two deadlines; zero means never.
+// Earlier returns the earlier of two deadlines of sys.Nanotime; 0 means never.
+func Earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Sooner is Earlier for times.
 func Sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

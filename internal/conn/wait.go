@@ -104,9 +104,7 @@ func (c *Conn) sleep(wait, ready uint32, stall int64) error {
 	if stall > 0 {
 		until = sys.Nanotime() + stall
 	}
-	if dl := s.deadline.Load(); dl != 0 && (until == 0 || dl < until) {
-		until = dl
-	}
+	until = Earlier(until, s.deadline.Load())
 	defer c.loop.Point(c.handle)
 	if until == 0 {
 		<-s.ch

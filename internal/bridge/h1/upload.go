@@ -62,20 +62,12 @@ var goOn = []byte("HTTP/1.1 100 Continue\r\n\r\n")
 
 // awaitBody waits for more of the body.
 func (f *forwarded) awaitBody() conn.Next {
-	by := earlier(f.deadline, f.readBy)
+	by := conn.Earlier(f.deadline, f.readBy)
 	if d := f.s.Shared.Limits.ReadStall; d > 0 {
-		by = earlier(by, f.link.Now()+d)
+		by = conn.Earlier(by, f.link.Now()+d)
 	}
 	f.link.SetDeadline(by)
 	return conn.More
-}
-
-// earlier returns the first of two deadlines, of which 0 is none.
-func earlier(a, b int64) int64 {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 func (f *forwarded) malformed() conn.Next {

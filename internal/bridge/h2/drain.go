@@ -36,8 +36,7 @@ const (
 func (s *Session) Drain(since int64) conn.Next {
 	s.startDrain()
 	if s.Ending() {
-		s.stopTunnels(since)
-		s.stopLasting()
+		s.stopStreams(since)
 	}
 	// Others may wait for the connection's place, in which case since is long ago.
 	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
@@ -109,11 +108,7 @@ func (s *Session) endedLocked() bool {
 // setDeadlineLocked sets the time of Expired.
 func (s *Session) setDeadlineLocked() {
 	by := int64(0)
-	sooner := func(t int64) {
-		if t > 0 && (by == 0 || t < by) {
-			by = t
-		}
-	}
+	sooner := func(t int64) { by = conn.Earlier(by, t) }
 	sooner(s.headBy)
 	if s.drain.on && !s.drain.last {
 		sooner(s.drain.by)
@@ -142,9 +137,7 @@ func (s *Session) setDeadlineLocked() {
 			sooner(s.heard + s.cfg.PingAfter)
 		}
 	}
-	sooner(s.tunnelBy)
-	sooner(s.uploadBy)
-	sooner(s.runBy)
+	sooner(s.expiresBy)
 	if len(s.lingering) > 0 {
 		sooner(s.lingering[0].lingerBy)
 	}
@@ -196,9 +189,7 @@ func (s *Session) Expired() conn.Next {
 		}
 	}
 	s.expirePending(now)
-	s.expireTunnels(now)
-	s.expireUploads(now)
-	s.expireRunning(now)
+	s.expireStreams(now)
 	next := conn.More
 	s.mu.Lock()
 	s.expireLingeringLocked(now)
@@ -244,45 +235,73 @@ func nanotime(t time.Time) int64 {
 	return max(now+left, 1)
 }
 
-// limitRunLocked has Expired look at a handler's write deadline, and reports whether that is earlier
-// than it would have.
-func (s *Session) limitRunLocked(t time.Time) bool {
-	if t.IsZero() {
-		return false
+// expireByLocked has Expired look at the streams by then; 0 is never.
+func (s *Session) expireByLocked(by int64) {
+	if by == 0 || s.expiresBy != 0 && s.expiresBy <= by {
+		return
 	}
-	by := nanotime(t)
-	if s.runBy != 0 && s.runBy <= by {
-		return false
+	if s.expiresBy = by; !s.inData.Load() {
+		s.settleSoonLocked() // which sets the Link's deadline
 	}
-	s.runBy = by
-	return true
 }
 
-// expireRunning resets the streams of handlers that run beyond their write deadlines, also if they do
-// not write: as with net/http, their contexts end.
-func (s *Session) expireRunning(now int64) {
+// expireStreams calls the sessions of tunnels whose deadlines have passed, ends the exchanges whose clients have not
+// sent their bodies in time, and resets the streams of handlers that run beyond their write deadlines, also if they
+// do not write: as with net/http, their contexts end.
+func (s *Session) expireStreams(now int64) {
 	s.mu.Lock()
-	if s.runBy == 0 || now < s.runBy {
+	if s.expiresBy == 0 || now < s.expiresBy {
 		s.mu.Unlock()
 		return
 	}
-	s.runBy = 0
-	var late []*stream
+	s.expiresBy = 0
+	due := func(by int64) bool {
+		if by > now {
+			s.expiresBy = conn.Earlier(s.expiresBy, by)
+		}
+		return by != 0 && by <= now
+	}
+	var late []func()
 	for st := range s.streams.all() {
-		switch {
-		case st.state != stateRunning || st.writeBy.IsZero():
-		case time.Now().Before(st.writeBy):
-			s.limitRunLocked(st.writeBy)
-		default:
-			late = append(late, st)
+		if t := st.tunnel; t != nil && t.session != nil && due(t.deadline) {
+			t.deadline = 0
+			late = append(late, func() { t.call(t.session.Expired) })
+		}
+		if u := st.upload; u != nil && due(u.by) {
+			u.by = 0
+			late = append(late, u.expired)
+		}
+		if st.state == stateRunning && !st.writeBy.IsZero() && due(nanotime(st.writeBy)) {
 			s.rstLocked(st.id, http2.InternalError)
 			st.closeLocked(bridge.ErrLate)
+			late = append(late, func() {
+				s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
+				st.Gone(true)
+			})
 		}
 	}
 	s.mu.Unlock()
-	for _, st := range late {
-		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
-		st.Gone(true)
+	for _, f := range late {
+		f()
+	}
+}
+
+// stopStreams tells the sessions of tunnels, once, and the sources of answers that the server stops.
+func (s *Session) stopStreams(since int64) {
+	var all []func()
+	s.mu.Lock()
+	for st := range s.streams.all() {
+		if t := st.tunnel; t != nil && t.session != nil && !t.stopped {
+			t.stopped = true
+			all = append(all, func() { t.call(func() conn.Next { return t.session.Drain(since) }) })
+		}
+		if st.lasting.open() {
+			all = append(all, st.lasting.source.Stop)
+		}
+	}
+	s.mu.Unlock()
+	for _, f := range all {
+		f()
 	}
 }
 

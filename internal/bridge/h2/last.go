@@ -26,9 +26,7 @@ type lasting struct {
 	events   bool // it is counted as a stream of events
 }
 
-var (
-	_ takeover.Stream = (*lasting)(nil)
-)
+var _ takeover.Stream = (*lasting)(nil)
 
 // Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
@@ -123,18 +121,3 @@ func (l *lasting) settledLocked() {
 func (l *lasting) RemoteAddr() net.Addr { return l.st.s.RemoteAddr() }
 
 var errAborted = errors.New("http2: the server has reset the stream")
-
-// stopLasting calls the sources because the server shuts down.
-func (s *Session) stopLasting() {
-	var all []*lasting
-	s.mu.Lock()
-	for st := range s.streams.all() {
-		if st.lasting.open() {
-			all = append(all, st.lasting)
-		}
-	}
-	s.mu.Unlock()
-	for _, l := range all {
-		l.source.Stop()
-	}
-}

@@ -140,7 +140,7 @@ func TestTunnelsMeanwhile(t *testing.T) {
 		st.Stream().Share()
 		var both sync.WaitGroup
 		both.Go(st.handOver)
-		both.Go(func() { s.stopTunnels(0) })
+		both.Go(func() { s.stopStreams(0) })
 		both.Wait()
 	}
 }

@@ -36,8 +36,8 @@ func (l link) SetWriteDeadline(t time.Time) {
 	defer s.mu.Unlock()
 	l.st.writeBy = t
 	l.st.wakeLocked()
-	if s.limitRunLocked(t) && !s.inData.Load() {
-		s.settleSoonLocked()
+	if !t.IsZero() {
+		s.expireByLocked(nanotime(t))
 	}
 }
 
@@ -160,7 +160,8 @@ func (l link) SetDeadline(ns int64) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.limitTunnelLocked(l.st.tunnel, ns)
+	l.st.tunnel.deadline = ns
+	s.expireByLocked(ns)
 }
 
 // Now implements bridge.Stream. The session may be called beside the connection's owner.

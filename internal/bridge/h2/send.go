@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -261,9 +262,7 @@ func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() boo
 		return nil
 	}
 	if !by.IsZero() {
-		if at := nanotime(*by); until == 0 || at < until {
-			until = at
-		}
+		until = conn.Earlier(until, nanotime(*by))
 	}
 	if until != 0 {
 		left := until - sys.Nanotime()

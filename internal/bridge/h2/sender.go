@@ -70,9 +70,7 @@ type sender struct {
 
 	followers []conn.Follower // of answers whose end is in out
 	freed     []func()        // for the owner to call, without mu
-	tunnelBy  int64           // when the next of the tunnels expires, or earlier; 0 for never
-	uploadBy  int64           // the same of bodies that are passed on
-	runBy     int64           // the same of handlers that run, by their write deadlines
+	expiresBy int64           // when the next of the streams expires, or earlier; 0 for never; see expireStreams
 
 	over    error // nothing is sent any more
 	closing bool  // nor read: a GOAWAY with an error was sent

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/http2"
@@ -232,15 +233,14 @@ func (u *upload) limit(client bool) {
 	by := int64(0)
 	if client {
 		by = u.readBy
-		if d := s.Shared.Limits.ReadStall; d > 0 && (by == 0 || s.Link.Now()+d < by) {
-			by = s.Link.Now() + d
+		if d := s.Shared.Limits.ReadStall; d > 0 {
+			by = conn.Earlier(by, s.Link.Now()+d)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if u.by = by; by != 0 && (s.uploadBy == 0 || by < s.uploadBy) {
-		s.uploadBy = by
-	}
+	u.by = by
+	s.expireByLocked(by)
 }
 
 // leave drops what is left of the body: the server does not want it, or has responded. As after DropBody the
@@ -258,30 +258,10 @@ func (u *upload) leave() {
 	s.mu.Unlock()
 }
 
-// expireUploads ends the exchanges whose clients have not sent their bodies in time.
-func (s *Session) expireUploads(now int64) {
-	s.mu.Lock()
-	if s.uploadBy == 0 || now < s.uploadBy {
-		s.mu.Unlock()
-		return
-	}
-	s.uploadBy = 0
-	var late []*upload
-	for st := range s.streams.all() {
-		switch u := st.upload; {
-		case u == nil || u.by == 0:
-		case now >= u.by:
-			u.by = 0
-			late = append(late, u)
-		case s.uploadBy == 0 || u.by < s.uploadBy:
-			s.uploadBy = u.by
-		}
-	}
-	s.mu.Unlock()
-	for _, u := range late {
-		if u.goesOn() {
-			s.Link.Tally().Late(s.Link.OnLoop(), tally.LateRead)
-			u.f.x.Spoil(http.StatusRequestTimeout, "request body not received in time")
-		}
+// expired ends the exchange of a client that has not sent its body in time.
+func (u *upload) expired() {
+	if s := u.f.st.s; u.goesOn() {
+		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateRead)
+		u.f.x.Spoil(http.StatusRequestTimeout, "request body not received in time")
 	}
 }
