@@ -154,12 +154,11 @@ func (h *Handshake) granted() conn.Next {
 // refuse ends a handshake that fails before it needs a goroutine: crypto/tls returns
 // the reason, and produces the alert.
 func (h *Handshake) refuse(b []byte) conn.Next {
-	m := &memory{in: b, end: io.EOF}
-	m.link = h.link
-	tc := tls.Server(m, h.cfg.TLS)
+	w := &wire{link: h.link, mode: inMemory, below: &below{in: b, end: io.EOF}}
+	tc := tls.Server(w, h.cfg.TLS)
 	err := tc.Handshake()
-	if len(m.out) > 0 {
-		h.link.Send(&conn.Write{A: m.out})
+	if len(w.out) > 0 {
+		h.link.Send(&conn.Write{A: w.out})
 	}
 	return h.fail(tc, err)
 }
@@ -301,11 +300,7 @@ func (h *Handshake) Expired() conn.Next {
 
 // Drain implements conn.Session: a client has DrainNew to send its ClientHello.
 func (h *Handshake) Drain(since int64) conn.Next {
-	by := since + int64(conn.DrainNew)
-	if d := h.cfg.Deadline(h.accepted); d != 0 {
-		by = min(by, d)
-	}
-	h.link.SetDeadline(by)
+	h.link.SetDeadline(conn.Earlier(since+int64(conn.DrainNew), h.cfg.Deadline(h.accepted)))
 	return conn.More
 }
 

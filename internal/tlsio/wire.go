@@ -37,6 +37,7 @@ type below struct {
 	fill func() error // of the handshake: waits for more
 	left int          // of the record that the handshake is reading
 	in   []byte       // of the record that is being opened, or to be read before nc
+	end  error        // in memory, what follows in; nil means that more may come
 	nc   net.Conn     // with overConn
 }
 
@@ -93,6 +94,8 @@ func (w *wire) Read(p []byte) (int, error) {
 		return w.readLink(b, p)
 	case b != nil && len(b.in) > 0:
 		return b.read(p), nil
+	case mode == inMemory && b != nil && b.end != nil:
+		return 0, b.end
 	case mode == inMemory:
 		return 0, os.ErrDeadlineExceeded // a temporary error
 	default:
@@ -191,29 +194,4 @@ func (w *wire) deadline(set func(net.Conn) error) error {
 		return set(b.nc)
 	}
 	return nil
-}
-
-// memory is a net.Conn that gives what has come and then an error, and keeps what
-// is written.
-type memory struct {
-	wire
-	in  []byte
-	end error
-	out []byte
-}
-
-// Read implements net.Conn.
-func (m *memory) Read(p []byte) (int, error) {
-	if len(m.in) == 0 {
-		return 0, m.end
-	}
-	n := copy(p, m.in)
-	m.in = m.in[n:]
-	return n, nil
-}
-
-// Write implements net.Conn.
-func (m *memory) Write(p []byte) (int, error) {
-	m.out = append(m.out, p...)
-	return len(p), nil
 }
