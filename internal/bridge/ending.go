@@ -38,13 +38,8 @@ func (e *Ending) begin(o *Outcome, status int) {
 // Pass is begin and handed for a response that has not begun, and whose handler has returned: w,
 // which may be nil, is notified. It is called once, with neither begin nor handed.
 func (e *Ending) Pass(c *Client, w wire.Watcher) {
-	o := Outcome{watcher: w, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
-	if w != nil && !o.keep() {
-		o.watcher = nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.watcher, e.returned = o.watcher, true
+	e.watcher = w
+	e.handed(c)
 }
 
 // SetStatus sets the status of a response that Pass was called for.

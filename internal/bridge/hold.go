@@ -105,7 +105,8 @@ func (h *held) answer(p []byte) {
 		if err := h.c.Link.Send(&w); err != nil {
 			return Failure(err)
 		}
-		if h.Given(len(p)); h.c.waits() {
+		h.Given(len(p))
+		if waiting, _ := h.c.Link.Out().Unsent(); waiting > 0 {
 			h.c.Link.Out().Follow(h)
 		} else {
 			h.Over(h.c, 0, true)

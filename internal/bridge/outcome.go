@@ -98,12 +98,6 @@ func (c *Client) Follow(t Tail, o *Outcome) {
 	}
 }
 
-// waits reports whether something of what was passed to the Link has not been sent.
-func (c *Client) waits() bool {
-	waiting, _ := c.Link.Out().Unsent()
-	return waiting > 0
-}
-
 // keep reports whether the watcher can be notified later. If not, what it has taken is given
 // back now.
 func (o *Outcome) keep() (kept bool) {

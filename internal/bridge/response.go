@@ -109,21 +109,16 @@ func (w *Response) writeHeader(code int) {
 	if code < 101 || code > 199 {
 		w.noContinue()
 	}
+	w.begin()
 	if code <= 199 && code != http.StatusSwitchingProtocols {
-		w.informational(code)
+		// An interim response is sent immediately (RFC 9110 section 15.2).
+		if w.Err == nil {
+			w.failed(w.x.m.Interim(code, w.header))
+		}
 		return
 	}
-	w.begin()
 	w.wroteHeader, w.Status = true, code
 	w.x.m.Head(code, w.header)
-}
-
-// informational sends an interim response immediately (RFC 9110 section 15.2).
-func (w *Response) informational(code int) {
-	w.begin()
-	if w.Err == nil {
-		w.failed(w.x.m.Interim(code, w.header))
-	}
 }
 
 // failed records an error of the connection.

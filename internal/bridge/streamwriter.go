@@ -24,9 +24,3 @@ var (
 	_ takeover.Budgeted   = streamWriter{}
 	_ takeover.Streamer   = streamWriter{}
 )
-
-// Take makes a client of a connection that another session has begun, and shown
-// to the server's hooks.
-func (c *Client) Take() Client {
-	return Client{Config: c.Config, Link: c.Link, more: c.more}
-}

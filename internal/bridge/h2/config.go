@@ -69,7 +69,7 @@ const (
 func (cfg *Config) New(l conn.Link, of *bridge.Client, secured conn.Secured) *Session {
 	s := &Session{cfg: cfg}
 	if of != nil {
-		s.Client = of.Take()
+		s.Client = *of
 	} else {
 		s.Client.Config, s.Client.Link = cfg.Config, l
 		s.Begin()
