@@ -210,14 +210,9 @@ func (c *Conn) WatchPeer() (gone bool) {
 // whether the caller still drives the loop.
 func (c *Conn) proceed() (mine bool) {
 	switch c.phase {
-	case waiting:
-		if c.ready&poll.Hangup != 0 {
-			c.closeNow() // no response could reach the peer
-			return true
-		}
-	case awaiting:
+	case waiting, awaiting:
 		if c.ready&poll.Hangup != 0 && !dialled(c.session) {
-			c.closeNow()
+			c.closeNow() // no response could reach the peer
 			return true
 		}
 	case lingering:
@@ -393,13 +388,11 @@ func (c *Conn) act(next Next) (goOn bool) {
 		} else {
 			c.loop.Requeue(c.handle)
 		}
-	case Await:
-		if c.phase = awaiting; stalled {
-			c.awaitPeer(q)
+	case Await, Wait:
+		if c.phase = waiting; next == Await {
+			c.phase = awaiting
 		}
-		c.arm()
-	case Wait:
-		if c.phase = waiting; stalled {
+		if stalled {
 			c.awaitPeer(q)
 		}
 		c.arm()

@@ -72,7 +72,7 @@ func (c *Conn) armBeside(q *queue) {
 func (c *Conn) expireBeside() {
 	q := c.queue.Load()
 	switch {
-	case q == nil || !q.sharedWaits():
+	case q == nil || !q.Shared() || !q.Waits():
 	case q.giveUp() > c.loop.Now():
 		c.armBeside(q)
 	case c.progress(q):

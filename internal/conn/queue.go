@@ -26,6 +26,14 @@ func (c *Conn) newQueue(layer *layered) *queue {
 	return q
 }
 
+// theQueue returns the connection's queue, which it makes at first. Only the owner may call it.
+func (c *Conn) theQueue() *queue {
+	if q := c.queue.Load(); q != nil {
+		return q
+	}
+	return c.newQueue(nil)
+}
+
 // flush sends what is corked, on the loop. What has had to wait continues with an event.
 func (c *Conn) flush(q *queue) error {
 	tried, err := q.Uncork()
@@ -42,9 +50,6 @@ func (c *Conn) flushBeside() (left bool) {
 	q := c.queue.Load()
 	return q != nil && q.PullBeside()
 }
-
-// sharedWaits reports whether something is unsent on a shared link.
-func (q *queue) sharedWaits() bool { return q.Shared() && q.Waits() }
 
 // Out implements Link.
 func (c *Conn) Out() *outbox.Box {
@@ -78,14 +83,9 @@ func (c *Conn) progress(q *queue) bool {
 
 // lose records that n bytes that were not queued were lost. Only the owner may call it.
 func (c *Conn) lose(n int64) {
-	if n == 0 {
-		return
+	if n != 0 {
+		c.theQueue().Lose(n)
 	}
-	q := c.queue.Load()
-	if q == nil {
-		q = c.newQueue(nil)
-	}
-	q.Lose(n)
 }
 
 // notifyWritable notifies the session of a shared link that the queue has room

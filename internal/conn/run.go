@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/exec"
@@ -193,9 +192,7 @@ func (b *beside) Run() {
 }
 
 func (c *Conn) startHere(r Run, h *Here) (kept bool) {
-	if h.c = c; h.gone.Load() { // in an earlier Run
-		h.gone.Store(false)
-	}
+	h.c = c
 	h.lease = c.loop.Enter(h)
 	returned := false
 	defer exec.Ended(&returned, func(e exec.End) {
@@ -224,11 +221,7 @@ func (h *Here) leave(r Run) (kept bool) {
 type Here struct {
 	c     *Conn
 	lease loop.Lease
-	gone  atomic.Bool
 }
-
-// Gone reports whether the loop has gone on without the Run. Safe for concurrent use.
-func (h *Here) Gone() bool { return h.gone.Load() }
 
 // Yield comes before a wait of the Run: the loop goes on without it. Safe for
 // concurrent use.
@@ -245,7 +238,6 @@ func (h *Here) Held() bool { return h.c != nil && h.c.loop.Held(h.lease) }
 // are in the buffer of this one.
 func (h *Here) Lost(overstayed bool) {
 	c := h.c
-	h.gone.Store(true)
 	c.keep()
 	c.refeed = true
 	c.ready |= poll.Readable // an end of the stream that Data has been told of

@@ -155,10 +155,7 @@ func (c *Conn) sendSegment(q *queue, s *outbox.Segment, deadline int64, cork boo
 			return true, err
 		}
 	}
-	if q == nil {
-		q = c.newQueue(nil)
-	}
-	return q.Send(s, deadline, cork, err, c.off)
+	return c.theQueue().Send(s, deadline, cork, err, c.off)
 }
 
 // enterDisk begins a lease for an operation that may wait for the disk, and
@@ -174,7 +171,8 @@ func (c *Conn) enterDisk(disk bool) bool {
 // disk, and calls a Holder's Check: without q's lock, since that is user code. No other
 // goroutine sends files, so the first segment stays first meanwhile.
 func (c *Conn) resume(q *queue) (err error) {
-	disk := c.enterDisk(q.FileNext())
+	file, check := q.FileNext()
+	disk := c.enterDisk(file)
 	returned := false
 	defer func() {
 		switch {
@@ -185,8 +183,8 @@ func (c *Conn) resume(q *queue) (err error) {
 			c.leaveLoop()
 		}
 	}()
-	if h := q.ToCheck(); h != nil {
-		err = h.Check()
+	if check != nil {
+		err = check.Check()
 	}
 	if err == nil {
 		err = q.Pull(c.off)

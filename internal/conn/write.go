@@ -201,10 +201,4 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 }
 
 // Share implements Link.
-func (c *Conn) Share() {
-	q := c.queue.Load()
-	if q == nil {
-		q = c.newQueue(nil)
-	}
-	q.Share()
-}
+func (c *Conn) Share() { c.theQueue().Share() }

@@ -301,10 +301,10 @@ func TestFiles(t *testing.T) {
 				seg := Of(w)
 				_, err := b.Send(&seg, 0, false, nil, false)
 				for ; err == nil && b.Waits(); err = b.Pull(false) {
-					if b.Stalled() || !b.Blocked() || !b.FileNext() || b.ToCheck() != h {
+					if file, check := b.FileNext(); b.Stalled() || !b.Blocked() || !file || check != h {
 						t.Error("it is not a turn that is over")
 					}
-					b.ToCheck().Check()
+					h.Check()
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -131,21 +131,18 @@ func (b *Box) Stalled() bool {
 	return b.stalled
 }
 
-// FileNext reports whether a file is to be sent next, and ToCheck returns the holder whose
-// Check is to be called before, or nil.
-func (b *Box) FileNext() bool {
+// FileNext reports whether a file is to be sent next, and returns the holder whose Check is to be
+// called before, or nil.
+func (b *Box) FileNext() (file bool, check Holder) {
 	b.mu.Lock()
 	defer b.unlock()
-	return len(b.segments) > 0 && b.segments[0].n > 0
-}
-
-func (b *Box) ToCheck() Holder {
-	b.mu.Lock()
-	defer b.unlock()
-	if len(b.segments) == 0 || !b.segments[0].waited || b.segments[0].n == 0 {
-		return nil
+	if len(b.segments) == 0 || b.segments[0].n == 0 {
+		return false, nil
 	}
-	return b.segments[0].holder
+	if s := &b.segments[0]; s.waited {
+		check = s.holder
+	}
+	return true, check
 }
 
 // Await begins a wait for the peer: it is given up if it accepts nothing for a time of stall from

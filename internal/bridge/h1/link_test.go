@@ -91,7 +91,7 @@ func (l *fakeLink) Wake() {}
 
 // resume sends on, as a loop does when the peer takes more.
 func (l *fakeLink) resume() {
-	if h := l.out.ToCheck(); h != nil {
+	if _, h := l.out.FileNext(); h != nil {
 		if err := h.Check(); err != nil {
 			panic(err)
 		}
