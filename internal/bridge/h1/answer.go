@@ -61,7 +61,7 @@ func (x *exchange) Interim(status int, h http.Header) error {
 	}
 	if status == http.StatusContinue && h == nil {
 		// The gathered bytes are a 101, which must follow the 100 (RFC 9110 section 7.8).
-		w.last = conn.Write{A: []byte("HTTP/1.1 100 Continue\r\n\r\n"), Wait: conn.ForRoom}
+		w.last = conn.Write{A: goOn, Wait: conn.ForRoom}
 		return x.s.Link.Send(&w.last)
 	}
 	w.out = http1.AppendStatusLine(w.out, 1, status)

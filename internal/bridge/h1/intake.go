@@ -80,23 +80,20 @@ func (k *skipping) Data(eof bool) conn.Next {
 		if eof {
 			return conn.Close
 		}
-		if len(b) == 0 {
-			return conn.More
-		}
+		var data []byte
+		var used int
+		var err error
 		if k.in.tail {
-			n, _, err := k.in.section(b, &k.s.cfg.Head)
-			switch {
-			case err != nil:
-				return conn.Linger
-			case n == 0:
-				return conn.More
-			}
-			l.Discard(n)
-			break
+			used, _, err = k.in.section(b, &k.s.cfg.Head)
+		} else {
+			data, used, err = k.in.next(b)
 		}
-		data, used, err := k.in.next(b)
-		if k.left -= len(data); err != nil || k.left < 0 {
+		k.left -= len(data)
+		switch {
+		case err != nil || k.left < 0:
 			return conn.Linger
+		case used == 0:
+			return conn.More
 		}
 		l.Discard(used)
 	}

@@ -32,7 +32,8 @@ func (s *Session) refuse(err error) conn.Next {
 	w := conn.Write{A: refusal(e)}
 	if page != nil {
 		w = conn.Write{A: refusalHead(e.Status, mediaType, len(page)), B: page, Holder: shared{}}
-		if isHEAD(s.Link.Buffered()) { // RFC 9110 section 9.3.2: no content
+		// RFC 9110 section 9.3.2: no content. The request may be malformed.
+		if bytes.HasPrefix(s.Link.Buffered(), []byte("HEAD ")) {
 			w.B = nil
 		}
 	}
@@ -42,19 +43,12 @@ func (s *Session) refuse(err error) conn.Next {
 	return conn.Linger
 }
 
-// isHEAD reports whether what has come of a request, which may be malformed, begins with the
-// method HEAD.
-func isHEAD(head []byte) bool { return bytes.HasPrefix(head, []byte("HEAD ")) }
-
 // shared is the Holder of bytes that do not change. Without one each client that does not
 // read would have a copy of the page.
 type shared struct{}
 
-// Check implements conn.Holder.
 func (shared) Check() error { return nil }
-
-// Release implements conn.Holder.
-func (shared) Release() {}
+func (shared) Release()     {}
 
 // way is where the Session serves a request that a loop serves as given.
 func (s *Session) way(w stats.Way) stats.Way {

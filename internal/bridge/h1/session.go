@@ -418,8 +418,6 @@ func (s *Session) awaitHead() {
 	}
 	if s.stage = partial; s.begun {
 		s.facts.And(^draining)
-	}
-	if s.begun {
 		s.limit(s.cfg.HeadTime)
 	}
 }
