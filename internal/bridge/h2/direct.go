@@ -192,15 +192,7 @@ func (r *request) send() {
 		return
 	}
 	st.status, st.pattern = int32(a.Status), r.x.Pattern()
-	b := http2.AppendStatus(r.block[:0], a.Status)
-	for i := range a.Fields {
-		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
-	}
-	if !a.HasDate {
-		b = dateField.Append(b, s.Link.Now())
-	}
-	b = append(b, s.cfg.AltSvc.Block()...)
-	r.block = b
+	r.block = s.appendAnswer(r.block[:0], &a)
 	o := bridge.OutcomeOf(&a)
 	if a.File.File != nil {
 		r.file = a.File
@@ -223,6 +215,18 @@ func (r *request) send() {
 	if !kept {
 		r.free()
 	}
+}
+
+// appendAnswer appends the head of an answer.
+func (s *Session) appendAnswer(b []byte, a *wire.Answer) []byte {
+	b = http2.AppendStatus(b, a.Status)
+	for i := range a.Fields {
+		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
+	}
+	if !a.HasDate {
+		b = dateField.Append(b, s.Link.Now())
+	}
+	return append(b, s.cfg.AltSvc.Block()...)
 }
 
 // sendBody sends the answer, whose body is body, as far as the client takes it, and

@@ -437,17 +437,9 @@ func (f *forwarded) Fail(reason.Code) {
 		return
 	}
 	a := f.edits.Instead(&f.st.s.Client, f.x.Method(), f.x.Route().Instead())
-	f.block = f.block.Drop()
-	block := buf.Get(256)
-	block.B = http2.AppendStatus(block.B, a.Status)
-	for i := range a.Fields {
-		block.B = http2.AppendField(block.B, a.Fields[i].Name, a.Fields[i].Value)
-	}
-	if !a.HasDate {
-		block.B = dateField.Append(block.B, f.st.s.Link.Now())
-	}
-	block.B = append(block.B, f.st.s.cfg.AltSvc.Block()...)
-	f.block = block
+	f.block.Drop()
+	f.block = buf.Get(256)
+	f.block.B = f.st.s.appendAnswer(f.block.B, &a)
 	f.st.status = int32(a.Status)
 	if f.SetStatus(a.Status); len(a.Body) > 0 {
 		f.body = buf.Get(len(a.Body))

@@ -144,21 +144,16 @@ func (u *upload) begin() bool {
 	if whole {
 		u.open = false
 		u.f.x.Hold(nil, true)
-		u.refund()
+		s.mu.Lock()
+		st.refundPassedLocked()
+		s.mu.Unlock()
 		u.limit(false)
 	}
 	u.f.x.Run()
 	return true
 }
 
-// refund gives the windows of what was passed on back.
-func (u *upload) refund() {
-	s := u.f.st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u.f.st.refundPassedLocked()
-}
-
+// refundPassedLocked gives the windows of what was passed on back.
 func (st *stream) refundPassedLocked() {
 	if n := st.body.passing; n > 0 {
 		st.body.passing = 0
