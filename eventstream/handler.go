@@ -162,10 +162,8 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 		if !returned {
 			s.Close()
 		}
-		if own != nil && returned {
-			own.run()
-		} else if own != nil {
-			own.over()
+		if own != nil {
+			own.finish(returned)
 		}
 	})
 }

@@ -3,7 +3,9 @@ package eventstream
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,10 +124,8 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !returned {
 			p.Answer(nil)
 		}
-		if own != nil && returned {
-			own.run()
-		} else if own != nil {
-			own.over()
+		if own != nil {
+			own.finish(returned)
 		}
 	})
 }
@@ -181,7 +181,10 @@ func (p *Poll) Answer(body []byte) bool {
 
 // AnswerAll answers all polls that wait, and returns how many.
 func (h *PollHandler) AnswerAll(body []byte) (n int) {
-	for _, p := range h.all() {
+	h.mu.Lock()
+	all := slices.Collect(maps.Keys(h.polls))
+	h.mu.Unlock()
+	for _, p := range all {
 		if p.Answer(body) {
 			n++
 		}
@@ -194,16 +197,6 @@ func (h *PollHandler) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.polls)
-}
-
-func (h *PollHandler) all() []*Poll {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]*Poll, 0, len(h.polls))
-	for p := range h.polls {
-		all = append(all, p)
-	}
-	return all
 }
 
 // Close makes all polls end with an empty answer, present and future ones. It is for
