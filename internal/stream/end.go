@@ -112,12 +112,6 @@ func (c *Conn) isKilled() bool {
 	return c.killed
 }
 
-func (c *Conn) isHijacked() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hijacked
-}
-
 // End closes the connection as next requests, after sending what is queued.
 func (c *Conn) End(next conn.Next) {
 	c.mu.Lock()

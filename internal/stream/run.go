@@ -151,7 +151,7 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	c.hijacked = true
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
-	c.left()
+	c.Gone()
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	return bare(c.nc), rest, nil

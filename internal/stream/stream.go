@@ -34,12 +34,12 @@ const (
 // Conn is a Link driven by one goroutine, its owner, which calls Run, or Drive and End. Drain, CloseIdle,
 // GiveWay and Kill are safe for concurrent use.
 type Conn struct {
-	base     net.Conn        // immutable; nc without a Layer and a guard
-	nc       net.Conn        // used by the owner; changed with mu held
-	raw      syscall.RawConn // of nc, once requested, if there is one; used by the writer
-	limits   *conn.Limits    // immutable
-	tally    *tally.Shard    // immutable
-	left     func()
+	base     net.Conn                  // immutable; nc without a Layer and a guard
+	nc       net.Conn                  // used by the owner; changed with mu held
+	raw      syscall.RawConn           // of nc, once requested, if there is one; used by the writer
+	limits   *conn.Limits              // immutable
+	tally    *tally.Shard              // immutable
+	left     func(*Conn)               // immutable; may be nil
 	peer     atomic.Pointer[peer.Peer] // set before Run
 	in       *buf.Buf                  // received, not consumed
 	first    int                       // bytes that are read alone; see ReadFirst
@@ -87,13 +87,8 @@ var (
 // hijack, although the handler continues, or when the owner calls Gone.
 func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Conn {
 	c := &Conn{
-		base: bare(nc), nc: nc, limits: limits, tally: t, waits: sys.Nanotime(),
+		base: bare(nc), nc: nc, limits: limits, tally: t, left: left, waits: sys.Nanotime(),
 		dead: make(chan struct{}), wake: make(chan struct{}, 1),
-	}
-	c.left = func() {
-		if left != nil {
-			c.gone.Do(func() { left(c) })
-		}
 	}
 	c.cond = sync.NewCond(&c.mu)
 	c.out.InitCarried((*carrier)(c))
@@ -103,7 +98,11 @@ func New(nc net.Conn, limits *conn.Limits, t *tally.Shard, left func(*Conn)) *Co
 }
 
 // Gone records that the connection has ended. It may be called more than once.
-func (c *Conn) Gone() { c.left() }
+func (c *Conn) Gone() {
+	if c.left != nil {
+		c.gone.Do(func() { c.left(c) })
+	}
+}
 
 // ReadFirst has the first n bytes of a connection of another package read without what
 // follows them. It is called before Run.
@@ -119,9 +118,11 @@ func (c *Conn) Run(s conn.Session) {
 	next := conn.Close
 	defer func() {
 		// User code that ends its goroutine (runtime.Goexit) ends here too.
-		if c.isHijacked() {
+		c.mu.Lock()
+		if c.hijacked {
 			next = conn.Detached
 		}
+		c.mu.Unlock()
 		c.End(next)
 	}()
 	next = c.Drive(context.Background(), conn.More)
