@@ -1,6 +1,7 @@
 package tlsio
 
 import (
+	"container/list"
 	"runtime"
 	"slices"
 	"sync"
@@ -30,8 +31,8 @@ type Bound struct {
 	running  []*Handshake            // have a slot
 	begun    map[*Handshake]struct{} // have a goroutine
 	fresh    line                    // have neither
-	back     queued                  // have a goroutine, want a slot; oldest first
-	parked   queued                  // have a goroutine, wait for their clients; oldest first
+	back     list.List               // of *Handshake, have a goroutine, want a slot; oldest first
+	parked   list.List               // of *Handshake, have a goroutine, wait for their clients; oldest first
 	leaving  int                     // of begun, are being ended
 	watching bool                    // a timer runs for those that keep a slot
 	by       time.Time               // all must be done; zero for never
@@ -62,7 +63,7 @@ func (b *Bound) enter(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.init()
-	if len(b.running) < b.Slots && b.back.n+b.fresh.n == 0 && len(b.begun) < b.Goroutines {
+	if len(b.running) < b.Slots && b.back.Len()+b.fresh.n == 0 && len(b.begun) < b.Goroutines {
 		b.begin(h)
 		return true
 	}
@@ -83,9 +84,8 @@ func (b *Bound) begin(h *Handshake) {
 // others receive a posted call. mu is held.
 func (b *Bound) next(here *Handshake) {
 	for len(b.running) < b.Slots {
-		h := b.back.first
-		if h != nil {
-			b.back.remove(h)
+		if e := b.back.Front(); e != nil {
+			h := b.back.Remove(e).(*Handshake)
 			b.run(h)
 			h.turn <- struct{}{}
 			continue
@@ -97,13 +97,13 @@ func (b *Bound) next(here *Handshake) {
 			b.makeRoom()
 			return
 		}
-		h = b.fresh.take()
+		h := b.fresh.take()
 		b.begin(h)
 		if h != here {
 			h.link.Post(h.granted)
 		}
 	}
-	if !b.watching && (b.back.n+b.fresh.n > 0) {
+	if !b.watching && (b.back.Len()+b.fresh.n > 0) {
 		b.watching = true
 		time.AfterFunc(holdSlot, b.watch)
 	}
@@ -111,8 +111,8 @@ func (b *Bound) next(here *Handshake) {
 
 // makeRoom ends those that have waited for their clients longest.
 func (b *Bound) makeRoom() {
-	for h := b.parked.first; h != nil && b.leaving < min(b.Slots, b.fresh.n); h = b.parked.first {
-		b.parked.remove(h)
+	for b.parked.Len() > 0 && b.leaving < min(b.Slots, b.fresh.n) {
+		h := b.parked.Remove(b.parked.Front()).(*Handshake)
 		b.leaving++
 		h.crowded = true
 		h.link.Lent().SetReadDeadline(conn.LongAgo)
@@ -161,7 +161,7 @@ func (b *Bound) park(h *Handshake, f func() error) error {
 		return errCrowded // crypto/tls has asked again
 	}
 	b.free(h)
-	b.parked.push(h)
+	at := b.parked.PushBack(h)
 	b.next(nil)
 	b.mu.Unlock()
 	err := f()
@@ -170,7 +170,7 @@ func (b *Bound) park(h *Handshake, f func() error) error {
 		b.mu.Unlock()
 		return errCrowded
 	}
-	b.parked.remove(h)
+	b.parked.Remove(at)
 	if len(b.running) < b.Slots {
 		b.run(h)
 		b.mu.Unlock()
@@ -179,7 +179,7 @@ func (b *Bound) park(h *Handshake, f func() error) error {
 	if h.turn == nil {
 		h.turn = make(chan struct{}, 1)
 	}
-	b.back.push(h)
+	b.back.PushBack(h)
 	b.next(nil)
 	b.mu.Unlock()
 	<-h.turn
@@ -231,36 +231,4 @@ func (b *Bound) late(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !h.by.IsZero() && !time.Now().Before(h.by)
-}
-
-// queued is a list of handshakes; each is in one at most.
-type queued struct {
-	first, last *Handshake
-	n           int
-}
-
-func (l *queued) push(h *Handshake) {
-	l.n++
-	h.before, h.after = l.last, nil
-	if l.last != nil {
-		l.last.after = h
-	} else {
-		l.first = h
-	}
-	l.last = h
-}
-
-func (l *queued) remove(h *Handshake) {
-	l.n--
-	if h.before != nil {
-		h.before.after = h.after
-	} else {
-		l.first = h.after
-	}
-	if h.after != nil {
-		h.after.before = h.before
-	} else {
-		l.last = h.before
-	}
-	h.before, h.after = nil, nil
 }

@@ -1,6 +1,7 @@
 package tlsio
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -70,13 +71,13 @@ type Handshake struct {
 
 	// Of Bound, guarded by its lock; state is read by the Link's owner too, which
 	// alone makes it waits or over while it waits.
-	state         handshakeState
-	crowded       bool // it has to end
-	by            time.Time
-	since         time.Time // it has had its slot
-	turn          chan struct{}
-	before, after *Handshake
-	from          *address // while it is in the line
+	state   handshakeState
+	crowded bool // it has to end
+	by      time.Time
+	since   time.Time // it has had its slot
+	turn    chan struct{}
+	from    *address      // while it is in the line
+	at      *list.Element // of from.waiting
 }
 
 type handshakeState uint8

@@ -26,7 +26,7 @@ type line struct {
 // address is a client's address, and its handshakes that wait.
 type address struct {
 	host    string
-	waiting queued // oldest first
+	waiting list.List // of *Handshake, oldest first
 	in      *list.List
 	at      *list.Element
 }
@@ -45,16 +45,15 @@ func (l *line) push(h *Handshake) {
 		a.at = a.in.PushBack(a)
 		l.by[host] = a
 	}
-	a.waiting.push(h)
-	h.from = a
+	h.from, h.at = a, a.waiting.PushBack(h)
 	l.n++
 }
 
 func (l *line) remove(h *Handshake) {
 	a := h.from
-	a.waiting.remove(h)
-	h.from = nil
-	if l.n--; a.waiting.n == 0 {
+	a.waiting.Remove(h.at)
+	h.from, h.at = nil, nil
+	if l.n--; a.waiting.Len() == 0 {
 		a.in.Remove(a.at)
 		delete(l.by, a.host)
 	}
@@ -72,11 +71,13 @@ func (l *line) take() (h *Handshake) {
 		e = l.arrived.Front()
 	}
 	a := e.Value.(*address)
-	if h = a.waiting.last; longest {
-		h = a.waiting.first
+	next := a.waiting.Back()
+	if longest {
+		next = a.waiting.Front()
 	}
+	h = next.Value.(*Handshake)
 	l.remove(h)
-	if a.waiting.n > 0 {
+	if a.waiting.Len() > 0 {
 		a.in.Remove(a.at)
 		a.in = &l.served
 		a.at = a.in.PushBack(a)
