@@ -25,8 +25,7 @@ func testExpired(x *suite) {
 		s.send("late\n")
 		return conn.More
 	}
-	s := &script{onExpired: late}
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{onExpired: late, line: func(s *script, line string) conn.Next {
 		switch line {
 		case "set":
 			by = later(1)
@@ -59,7 +58,7 @@ func testExpired(x *suite) {
 			return conn.Close
 		}
 		return s.send(line + "\n")
-	}
+	}}
 	by = later(1)
 	c := x.open(Options{Deadline: int64(moment)}, s)
 	c.Want("late\n") // before the first line
@@ -83,8 +82,7 @@ func testExpired(x *suite) {
 		}
 	}
 	c.Send("close\n")
-	c.Ended()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.ends()
 	if n := s.expired.Load(); n != 9 {
 		x.Errorf("expired %d times", n)
 	}
@@ -95,8 +93,7 @@ func testExpired(x *suite) {
 	}}
 	c = x.open(Options{Deadline: int64(moment)}, s)
 	c.Want("bye\n")
-	c.Ended()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.ends()
 }
 
 // testExpiredBeside: the deadline of a shared link passes while runs go on, and
@@ -111,24 +108,22 @@ func testExpiredBeside(x *suite) {
 		}
 		s.line = func(s *script, line string) conn.Next {
 			s.Share()
-			s.start(func() { <-release }, func() conn.Next { return conn.More })
+			s.start(func() { <-release }, nil)
 			s.SetDeadline(later(100_000))
 			soon := func() conn.Next { s.SetDeadline(later(1)); return conn.More }
 			switch how {
 			case "data":
 				return soon()
 			case "post":
-				s.start(func() { s.post(soon) }, func() conn.Next { return conn.More })
+				s.start(func() { s.post(soon) }, nil)
 			case "done":
 				s.start(func() {}, soon)
 			}
 			return conn.More
 		}
-		c := x.open(Options{}, s)
-		c.Send("go\n")
+		c := x.begin(Options{}, s)
 		c.Want("late\n")
-		c.Ended()
-		servertest.Await(x.T, s.closed, "Closed")
+		c.ends()
 		close(release)
 	}
 }
@@ -145,8 +140,7 @@ func timeout(x *suite, what string, err error) {
 // testReadDeadlines: those of user code bound its reads and no others.
 func testReadDeadlines(x *suite) {
 	for _, pooled := range []bool{false, true} {
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			return s.either(pooled, func() conn.Next {
 				switch line {
 				case "past":
@@ -181,7 +175,7 @@ func testReadDeadlines(x *suite) {
 				s.Write([]byte(line+"\n"), nil)
 				return conn.More
 			})
-		}
+		}}
 		c := x.open(Options{}, s)
 		for _, line := range []string{"past", "none", "soon", "none", "moved", "none", "taken back", "past", "past"} {
 			c.Send(line + "\n")
@@ -244,7 +238,7 @@ func testWriteDeadlines(x *suite) {
 				// A link that waits in Send goes on after it.
 				c.vanish()
 			}
-			servertest.Await(x.T, s.closed, "Closed")
+			s.isClosed()
 		}
 	}
 }
@@ -291,11 +285,9 @@ func testStalls(x *suite) {
 	}
 	for _, tt := range all {
 		h := &holder{t: x.T}
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, _ string) conn.Next { return tt.line(s, h) }
+		s := &script{onWritable: ignore, line: func(s *script, _ string) conn.Next { return tt.line(s, h) }}
 		stall := int64(moment)
-		c := x.open(Options{Small: true, Limits: conn.Limits{ReadStall: stall, WriteStall: stall}}, s)
-		c.Send("go\n")
+		x.begin(Options{Small: true, Limits: conn.Limits{ReadStall: stall, WriteStall: stall}}, s)
 		servertest.Await(x.T, s.closed, "Closed, after "+tt.name)
 		h.gone()
 	}

@@ -119,7 +119,7 @@ var states = []state{
 			e.entered <- true
 			<-e.leave
 			s.queue([]byte("run\n"))
-		}, func() conn.Next { return conn.More })
+		}, nil)
 		return conn.More
 	}, begin: (*ending).enters},
 	{name: "runs that queue", line: func(e *ending, s *script) conn.Next {
@@ -134,7 +134,7 @@ var states = []state{
 				}
 				runtime.Gosched()
 			}
-		}, func() conn.Next { return conn.More })
+		}, nil)
 		return conn.More
 	}, begin: (*ending).enters},
 }

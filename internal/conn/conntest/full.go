@@ -34,8 +34,7 @@ func testRelease(x *suite) {
 			sent <- n
 			return next
 		}
-		c := x.open(Options{Small: true}, s)
-		c.Send("go\n")
+		c := x.begin(Options{Small: true}, s)
 		if kill {
 			c.slowly(x.T, 10)
 			c.command(conn.Kill)
@@ -52,10 +51,7 @@ func testRelease(x *suite) {
 // was queued for it.
 func testTruncated(x *suite) {
 	s := &script{line: func(s *script, line string) conn.Next {
-		if s.Send(&conn.Write{A: pattern()}) != nil {
-			return conn.Close
-		}
-		return conn.More
+		return s.give(&conn.Write{A: pattern()})
 	}}
 	c := x.open(Options{Small: true}, s)
 	half, ok := c.raw.(interface{ CloseWrite() error })
@@ -76,17 +72,13 @@ func testTruncated(x *suite) {
 func testCloseIdle(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		entered, leave := make(chan bool), make(chan bool)
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
-			if line != "wait" {
-				return s.send(line + "\n")
-			}
+		s := &script{only: "wait", line: func(s *script, line string) conn.Next {
 			return s.either(pooled, func() conn.Next {
 				entered <- true
 				<-leave
 				return s.send("waited\n")
 			})
-		}
+		}}
 		c := x.open(Options{}, s)
 		c.Send("wait\n")
 		servertest.Await(x.T, entered, "the user code")

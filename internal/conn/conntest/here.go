@@ -56,12 +56,9 @@ func testRunsHere(x *suite) {
 		}
 		c := x.open(Options{}, s)
 		c.Send("slow\na\nb\n")
-		var want []string
-		switch how {
-		case "ends", "takes long":
-			want = []string{"a", "b", "slow"}
-		default:
-			want = []string{"a", "b"}
+		want := []string{"a", "b"}
+		if how == "ends" || how == "takes long" {
+			want = append(want, "slow")
 		}
 		if got := c.answers(x, len(want)); strings.Join(got, " ") != strings.Join(want, " ") {
 			x.Errorf("%s: %q", how, got)
@@ -88,8 +85,7 @@ func testPause(x *suite) {
 	var most atomic.Int64
 	var early atomic.Bool
 	paused := false
-	s := &script{onWritable: ignore}
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 		s.Share()
 		if left, _ := s.Out().Unsent(); paused && left > 0 {
 			early.Store(true)
@@ -108,7 +104,7 @@ func testPause(x *suite) {
 			return conn.Pause
 		}
 		return conn.More
-	}
+	}}
 	c := x.open(Options{Small: true}, s)
 	go func() {
 		for i := range lines {
@@ -139,8 +135,7 @@ func testDrainHalfClose(x *suite) {
 	c.Send("a\n")
 	c.Want("a\n")
 	c.command(conn.Drain)
-	c.Ended()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.ends()
 }
 
 // testPausedDrain: Drain is called while nothing is read.
@@ -166,8 +161,7 @@ func testPausedDrain(x *suite) {
 		paused <- true
 		return conn.Pause
 	}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
+	c := x.begin(Options{Small: true}, s)
 	servertest.Await(x.T, paused, "the pause")
 	c.command(conn.Drain)
 	servertest.Await(x.T, drained, "Drain")

@@ -24,11 +24,7 @@ func (x *suite) hijack(how string, parts []string) {
 	x.Helper()
 	queued := strings.HasSuffix(how, "queued")
 	hijacked := make(chan net.Conn, 1)
-	s := &script{}
-	s.line = func(s *script, line string) conn.Next {
-		if line != "hijack" {
-			return s.send(line + "\n")
-		}
+	s := &script{only: "hijack", line: func(s *script, line string) conn.Next {
 		return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
 			s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
 			if queued {
@@ -53,7 +49,7 @@ func (x *suite) hijack(how string, parts []string) {
 			hijacked <- nc
 			return conn.Detached
 		})
-	}
+	}}
 	c := x.open(Options{Small: queued}, s)
 	for _, p := range parts {
 		c.Send(p)
@@ -92,8 +88,7 @@ func testHijackRuns(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		const n = 4
 		queued, ended := make(chan bool, n), make(chan bool, n)
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 			if line == "start" {
 				s.Share()
 				for range n {
@@ -107,7 +102,7 @@ func testHijackRuns(x *suite) {
 							}
 						}
 						ended <- true
-					}, func() conn.Next { return conn.More })
+					}, nil)
 				}
 				return conn.More
 			}
@@ -127,7 +122,7 @@ func testHijackRuns(x *suite) {
 				nc.Close()
 				return conn.Detached
 			})
-		}
+		}}
 		c := x.open(Options{}, s)
 		c.Send("start\n")
 		got := make(chan string, 1)

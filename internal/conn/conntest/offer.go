@@ -16,8 +16,7 @@ func testOffer(x *suite) {
 	const piece, limit = 7000, 200_000
 	type result struct{ size, most, waiting int }
 	taken := make(chan result, 1)
-	s := &script{onWritable: ignore}
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 		s.Share()
 		s.start(func() {
 			var r result
@@ -53,11 +52,10 @@ func testOffer(x *suite) {
 			if _, err := s.Out().Offer([]byte("end"), nil, -1); err != nil {
 				x.Errorf("Offer without a limit: %v", err)
 			}
-		}, func() conn.Next { return conn.More })
+		}, nil)
 		return conn.More
-	}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
+	}}
+	c := x.begin(Options{Small: true}, s)
 	r := servertest.Await(x.T, taken, "ErrFull")
 	if r.most > limit+64<<10 { // a layer adds to it, and pieces in flight count
 		x.Errorf("%d bytes waited, the limit is %d", r.most, limit)
@@ -74,14 +72,12 @@ func testOffer(x *suite) {
 func testOfferRule(x *suite) {
 	outboxtest.Offers(x.T, func() outboxtest.Carrier {
 		ready := make(chan bool, 1)
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 			s.Share()
 			ready <- true
 			return conn.More
-		}
-		c := x.open(Options{Small: true}, s)
-		c.Send("go\n")
+		}}
+		x.begin(Options{Small: true}, s)
 		servertest.Await(x.T, ready, "the session")
 		waiting := func() int {
 			n, _ := s.Out().Unsent()
@@ -135,11 +131,10 @@ func testOfferAgain(x *suite) {
 				all = append(all, p...) // a system with large buffers takes what has waited
 			}
 			full <- all
-		}, func() conn.Next { return conn.More })
+		}, nil)
 		return conn.More
 	}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
+	c := x.begin(Options{Small: true}, s)
 	all := servertest.Await(x.T, full, "ErrFull")
 	same(x.T, c.slowly(x.T, len(all)), all)
 	c.Want("again")

@@ -61,7 +61,7 @@ func same(t testing.TB, got, want []byte) {
 func testLines(x *suite) {
 	s := new(script)
 	s.onEOF = func(s *script) conn.Next {
-		if s.partial = len(s.Buffered()) > 0; s.partial {
+		if len(s.Buffered()) > 0 {
 			s.Send(&conn.Write{A: []byte("cut\n")})
 			return conn.Linger
 		}
@@ -82,10 +82,7 @@ func testLines(x *suite) {
 		c.Want("cut\n")
 		c.Ended()
 	}
-	c.Close()
-	if servertest.Await(x.T, s.closed, "Closed") {
-		x.Error("hijacked")
-	}
+	c.closes()
 }
 
 // sender sends the pattern, one part after another, in all ways.
@@ -203,55 +200,51 @@ func (p plan) lines() string {
 // order, to a client that reads slowly.
 func testOrder(x *suite) {
 	for seed := range uint64(3) {
-		p, total := newPlan(seed, 150)
-		d := &sender{file: patternFile(x.T)}
-		d.s = &script{line: func(s *script, line string) conn.Next {
-			i, _ := strconv.Atoi(line)
-			if err := d.send(p[i].way, p[i].n); err != nil {
-				x.Errorf("line %d: %v", i, err)
-				return conn.Close
-			}
-			return conn.More
-		}}
-		x.plan(d, p, total, seed)
+		x.order(seed, false)
 	}
 }
 
 // testUserOrder is testOrder with user code, which may wait, here and there.
 func testUserOrder(x *suite) {
 	for seed := range uint64(4) {
-		p, total := newPlan(seed, 150)
-		d := &sender{file: patternFile(x.T)}
-		d.s = &script{line: func(s *script, line string) conn.Next {
-			i, _ := strconv.Atoi(line)
-			write := func() conn.Next {
-				if err := d.write(p[i].way, p[i].n); err != nil {
-					x.Errorf("line %d: %v", i, err)
-					return conn.Close
-				}
-				return conn.More
-			}
-			switch i % 5 {
-			case 0:
-				return s.pool(write)
-			case 1, 2:
-				return s.user(write)
-			case 3:
-				if d.send(p[i].way, p[i].n) != nil {
-					return conn.Close
-				}
-				return conn.More
-			}
-			// A part of it here, a part there.
-			half := p[i].n / 2
-			if d.send(p[i].way, half) != nil {
-				return conn.Close
-			}
-			p[i].n -= half
-			return s.either(i%2 == 0, write)
-		}}
-		x.plan(d, p, total, seed)
+		x.order(seed, true)
 	}
+}
+
+func (x *suite) order(seed uint64, user bool) {
+	x.Helper()
+	p, total := newPlan(seed, 150)
+	d := &sender{file: patternFile(x.T)}
+	d.s = &script{line: func(s *script, line string) conn.Next {
+		i, _ := strconv.Atoi(line)
+		send := func(n int) conn.Next {
+			err := d.send(p[i].way, n)
+			if err != nil {
+				x.Errorf("line %d: %v", i, err)
+			}
+			return unless(err)
+		}
+		write := func() conn.Next {
+			err := d.write(p[i].way, p[i].n)
+			if err != nil {
+				x.Errorf("line %d: %v", i, err)
+			}
+			return unless(err)
+		}
+		switch n := p[i].n; {
+		case !user || i%5 == 3:
+			return send(n)
+		case i%5 == 0:
+			return s.pool(write)
+		case i%5 == 4: // a part of it here, a part there
+			p[i].n -= n / 2
+			if next := send(n / 2); next != conn.More {
+				return next
+			}
+		}
+		return s.either(i%5 == 4 && i%2 == 0, write)
+	}}
+	x.plan(d, p, total, seed)
 }
 
 // plan has the lines of a plan sent, and checks the answers and the holders.
@@ -276,8 +269,7 @@ func (x *suite) plan(d *sender, p plan, total int, seed uint64) {
 	if err := servertest.Await(x.T, sent, "the lines"); err != nil {
 		x.Error(err)
 	}
-	c.Close()
-	servertest.Await(x.T, d.s.closed, "Closed")
+	c.closes()
 	for _, h := range d.holders {
 		h.gone()
 	}
@@ -292,8 +284,7 @@ func testQueueOrder(x *suite) {
 		return fmt.Appendf(nil, "%d %d %d:%s\n", id, i, n, pattern()[i:i+n])
 	}
 	var running atomic.Int32
-	s := &script{onWritable: ignore}
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 		if line == "start" {
 			s.Share()
 			for id := range producers {
@@ -316,26 +307,17 @@ func testQueueOrder(x *suite) {
 		k := min(i, len(p))
 		switch i % 3 {
 		case 0:
-			if s.Send(&conn.Write{A: p[:k], B: p[k:], Cork: i%2 == 0}) != nil {
-				return conn.Close
-			}
-			clear(p)
-			return conn.More
+			defer clear(p)
+			return s.give(&conn.Write{A: p[:k], B: p[k:], Cork: i%2 == 0})
 		case 1:
 			h := &spoiler{holder: holder{t: x.T}, p: [][]byte{p}}
-			if s.Send(&conn.Write{A: p[:1], B: p[1:], Holder: h}) != nil {
-				return conn.Close
-			}
-			return conn.More
+			return s.give(&conn.Write{A: p[:1], B: p[1:], Holder: h})
 		}
 		return s.either(i%2 == 0, func() conn.Next {
-			if s.Write(p[:k], p[k:]) != nil {
-				return conn.Close
-			}
-			clear(p)
-			return conn.More
+			defer clear(p)
+			return unless(s.Write(p[:k], p[k:]))
 		})
-	}
+	}}
 	c := x.open(Options{Small: true}, s)
 	c.Send("start\n")
 	go func() {
@@ -356,6 +338,5 @@ func testQueueOrder(x *suite) {
 		same(x.T, c.slowly(x.T, n+1), append(bytes.Clone(pattern()[i:i+n]), '\n'))
 	}
 	servertest.Eventually(x.T, "all runs have ended", func() bool { return running.Load() == 0 })
-	c.Close()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.closes()
 }

@@ -21,8 +21,7 @@ func testWriteWaits(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		var written atomic.Int64
 		done := make(chan error, 1)
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			return s.either(pooled, func() conn.Next {
 				for p := pattern(); len(p) > 0; p = p[min(piece, len(p)):] {
 					q := p[:min(piece, len(p))]
@@ -35,9 +34,8 @@ func testWriteWaits(x *suite) {
 				done <- nil
 				return conn.More
 			})
-		}
-		c := x.open(Options{Small: true}, s)
-		c.Send("go\n")
+		}}
+		c := x.begin(Options{Small: true}, s)
 		still(x, &written)
 		if n := written.Load(); n > large/2 {
 			x.Errorf("%d bytes were taken for a peer that does not read", n)
@@ -83,11 +81,10 @@ func testQueueFull(x *suite) {
 				}
 			}
 			done <- nil
-		}, func() conn.Next { return conn.More })
+		}, nil)
 		return conn.More
 	}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
+	c := x.begin(Options{Small: true}, s)
 	still(x, &queued)
 	if n := queued.Load(); n > large/2 {
 		x.Errorf("%d bytes were taken for a peer that does not read", n)
@@ -110,8 +107,7 @@ func testFiles(x *suite) {
 	for where := range 3 {
 		file := patternFile(x.T)
 		var holders []*holder
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			var i int
 			fmt.Sscan(line, &i)
 			h := &holder{t: x.T, use: func() { s.Out().Blocked() }}
@@ -129,7 +125,7 @@ func testFiles(x *suite) {
 				return send()
 			}
 			return s.either(where == 2, send)
-		}
+		}}
 		c := x.open(Options{Small: where != 1}, s)
 		go func() {
 			for i := range parts {
@@ -140,8 +136,7 @@ func testFiles(x *suite) {
 			c.Want(fmt.Sprintf("file %d\n", i))
 			same(x.T, c.slowly(x.T, p.n), pattern()[p.offset:p.offset+p.n])
 		}
-		c.Close()
-		servertest.Await(x.T, s.closed, "Closed")
+		c.closes()
 		for _, h := range holders {
 			h.gone()
 		}
@@ -153,13 +148,9 @@ func testFiles(x *suite) {
 func (x *suite) cutShort(h *holder, file *os.File, then func()) {
 	x.Helper()
 	s := &script{line: func(s *script, line string) conn.Next {
-		if s.Send(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h}) != nil {
-			return conn.Close
-		}
-		return conn.More
+		return s.give(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h})
 	}}
-	c := x.open(Options{Small: true}, s)
-	c.Send("go\n")
+	c := x.begin(Options{Small: true}, s)
 	c.Want("x")
 	same(x.T, c.slowly(x.T, 1000), pattern()[:1000])
 	then()
@@ -169,8 +160,7 @@ func (x *suite) cutShort(h *holder, file *os.File, then func()) {
 	} else {
 		same(x.T, got, pattern()[1000:][:len(got)])
 	}
-	c.Close()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.closes()
 	h.gone()
 }
 
@@ -201,8 +191,7 @@ func testCheckFails(x *suite) {
 // end.
 func testSendFile(x *suite) {
 	for _, pooled := range []bool{false, true} {
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			var from, n, want int64
 			fmt.Sscan(line, &from, &n, &want)
 			return s.either(pooled, func() conn.Next {
@@ -227,7 +216,7 @@ func testSendFile(x *suite) {
 				}
 				return conn.More
 			})
-		}
+		}}
 		c := x.open(Options{Small: true}, s)
 		for _, p := range []struct{ from, n, want int }{
 			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10},
@@ -295,6 +284,6 @@ func (x *suite) steady(line string, stall time.Duration) (slowest time.Duration,
 		return slowest, fmt.Errorf("after %d bytes: %w", len(got), err)
 	}
 	same(x.T, got, pattern())
-	servertest.Await(x.T, s.closed, "Closed")
+	s.isClosed()
 	return slowest, <-wrote
 }

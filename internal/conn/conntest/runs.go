@@ -36,11 +36,7 @@ func testRuns(x *suite) {
 	const n = 100
 	var running, done atomic.Int32
 	release := make(chan bool)
-	s := &script{onWritable: ignore}
-	s.line = func(s *script, line string) conn.Next {
-		if line != "go" {
-			return s.send(line + "\n")
-		}
+	s := &script{onWritable: ignore, only: "go", line: func(s *script, line string) conn.Next {
 		s.Share()
 		for i := range n {
 			running.Add(1)
@@ -72,9 +68,8 @@ func testRuns(x *suite) {
 			})
 		}
 		return conn.More
-	}
-	c := x.open(Options{}, s)
-	c.Send("go\n")
+	}}
+	c := x.begin(Options{}, s)
 	// The slow ones are still running, and the session reads.
 	var want []string
 	for i := range n {
@@ -112,7 +107,7 @@ func testRunsBesideUser(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		const n = 10
 		ended, posted := make(chan bool, 2*n), make(chan bool)
-		s := &script{onWritable: ignore}
+		s := &script{onWritable: ignore, only: "go"}
 		left, inside := 2*n, false // the owner's
 		done := func() conn.Next {
 			if inside {
@@ -125,9 +120,6 @@ func testRunsBesideUser(x *suite) {
 		}
 		run := func() { s.queue([]byte("run\n")); ended <- true }
 		s.line = func(s *script, line string) conn.Next {
-			if line != "go" {
-				return s.send(line + "\n")
-			}
 			s.Share()
 			for range n {
 				s.start(run, done)
@@ -155,8 +147,7 @@ func testRunsBesideUser(x *suite) {
 				return conn.More
 			})
 		}
-		c := x.open(Options{}, s)
-		c.Send("go\n")
+		c := x.begin(Options{}, s)
 		want := []string{"all done", "posted"}
 		for range 2 * n {
 			want = append(want, "run")
@@ -219,8 +210,7 @@ func testRunsHalfClose(x *suite) {
 	if got := c.answers(x, n); !slices.Equal(got, want) {
 		x.Errorf("got %q", got)
 	}
-	c.Ended()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.ends()
 }
 
 // testPost: what is posted by many is called once each, one after another with the
@@ -228,8 +218,7 @@ func testRunsHalfClose(x *suite) {
 func testPost(x *suite) {
 	const posters, each = 8, 100
 	for _, shared := range []bool{true, false} {
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 			switch line {
 			case "share":
 				if shared {
@@ -239,7 +228,7 @@ func testPost(x *suite) {
 				s.paused = true
 			}
 			return s.send(line + "\n")
-		}
+		}}
 		c := x.open(Options{}, s)
 		c.Send("share\n")
 		c.Want("share\n")
@@ -273,8 +262,7 @@ func testPost(x *suite) {
 		// And it may end the connection.
 		s.post(func() conn.Next { s.send("bye\n"); return conn.Close })
 		c.Want("bye\n")
-		c.Ended()
-		servertest.Await(x.T, s.closed, "Closed")
+		c.ends()
 		s.Post(func() conn.Next { x.Error("called after the end"); return conn.More })
 	}
 }
@@ -283,8 +271,7 @@ func testPost(x *suite) {
 // them.
 func testPostWithin(x *suite) {
 	for _, shared := range []bool{true, false} {
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 			if shared {
 				s.Share()
 			}
@@ -300,7 +287,7 @@ func testPostWithin(x *suite) {
 				})
 			}
 			return conn.More
-		}
+		}}
 		c := x.open(Options{}, s)
 		c.Send("a\n")
 		c.Want("a\nposted\nposted by what was posted\n")
@@ -313,11 +300,10 @@ func testPostWithin(x *suite) {
 // it has the slot, and still gets the slot.
 func testPostWaiting(x *suite) {
 	slots := newSlots(x)
-	s := &script{slots: slots.Semaphore}
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{slots: slots.Semaphore, line: func(s *script, line string) conn.Next {
 		defer slots.Release()
 		return s.send(line + "\n")
-	}
+	}}
 	c := x.open(Options{}, s)
 	c.Send("a\n")
 	slots.awaited(x)

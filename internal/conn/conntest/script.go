@@ -19,26 +19,25 @@ import (
 type script struct {
 	conn.Link
 	t testing.TB
-	// line is called in Data for each line; nil echoes it.
+	// line is called in Data for each line, or only for one that is the same as this; others are echoed.
 	line func(s *script, line string) conn.Next
+	only string
 	// The rest is what the methods of the same name do; nil is nothing, or the end.
 	onEOF, onExpired, onWritable func(s *script) conn.Next
 	onDrain                      func(s *script, since int64) conn.Next
 	onGone                       func(reset bool)
 
-	owner   *atomic.Int32    // shared by sessions that follow each other on a Link
-	run     func() conn.Next // what waits for Data on a goroutine
-	partial bool             // the last Data has left something
-	paused  bool             // Data consumes nothing
+	owner  *atomic.Int32    // shared by sessions that follow each other on a Link
+	run    func() conn.Next // what waits for Data on a goroutine
+	paused bool             // Data consumes nothing
 	// slots, if not nil, are taken before a line and given back by it. waiting is
 	// the line that waits for one.
 	slots   *loop.Semaphore
 	waiting *string
 
-	expired, writables, drains, lates, gones atomic.Int32
-	opened                                   atomic.Bool
-	closes                                   atomic.Int32
-	closed                                   chan bool // gets hijacked, once
+	expired, writables, drains, closes atomic.Int32
+	opened                             atomic.Bool
+	closed                             chan bool // gets hijacked, once
 }
 
 func (s *script) init(t testing.TB) {
@@ -64,6 +63,14 @@ func (s *script) ended() {
 	servertest.Eventually(s.t, "the session is closed", func() bool { return s.closes.Load() > 0 })
 	if n := s.closes.Load(); n != 1 {
 		s.t.Errorf("Closed was called %d times", n)
+	}
+}
+
+// isClosed waits until the session is closed, and checks that its connection was not hijacked.
+func (s *script) isClosed() {
+	s.t.Helper()
+	if servertest.Await(s.t, s.closed, "Closed") {
+		s.t.Error("hijacked")
 	}
 }
 
@@ -102,7 +109,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 		}
 		b := s.Buffered()
 		i := bytes.IndexByte(b, '\n')
-		switch s.partial = i < 0 && len(b) > 0; {
+		switch {
 		case i >= 0:
 		case eof && s.onEOF != nil:
 			return s.onEOF(s)
@@ -140,7 +147,7 @@ func (s *script) take(line string) conn.Next {
 func (s *script) Acquired() { s.post(func() conn.Next { return conn.Requeue }) }
 
 func (s *script) serveLine(line string) conn.Next {
-	if s.line == nil {
+	if s.line == nil || s.only != "" && s.only != line {
 		return s.send(line + "\n")
 	}
 	return s.line(s, line)
@@ -158,7 +165,14 @@ func (s *script) resumeLine() (next conn.Next, ok bool) {
 
 // send is Send of what may wait for the next answer.
 func (s *script) send(text string) conn.Next {
-	if s.Send(&conn.Write{A: []byte(text), Cork: len(s.Buffered()) > 0}) != nil {
+	return s.give(&conn.Write{A: []byte(text), Cork: len(s.Buffered()) > 0})
+}
+
+// give is Send, after which the link goes on unless it has failed.
+func (s *script) give(w *conn.Write) conn.Next { return unless(s.Send(w)) }
+
+func unless(err error) conn.Next {
+	if err != nil {
 		return conn.Close
 	}
 	return conn.More
@@ -194,6 +208,14 @@ func (s *script) either(pooled bool, f func() conn.Next) conn.Next {
 		return s.pool(f)
 	}
 	return s.user(f)
+}
+
+// at is user, pool, or f itself, in "data".
+func (s *script) at(where string, f func() conn.Next) conn.Next {
+	if where == "data" {
+		return f()
+	}
+	return s.either(where == "pool", f)
 }
 
 // post is Post of what checks as a method does.
@@ -247,15 +269,10 @@ func (s *script) Drain(since int64) conn.Next {
 func (s *script) Since(now int64) int64 { return now }
 
 // Late implements conn.Session.
-func (s *script) Late(held time.Duration) {
-	if held >= loop.Overstay {
-		s.lates.Add(1)
-	}
-}
+func (s *script) Late(time.Duration) {}
 
 // PeerGone implements conn.Session.
 func (s *script) PeerGone(reset bool) {
-	s.gones.Add(1)
 	if s.onGone != nil {
 		s.onGone(reset)
 	}
@@ -274,23 +291,28 @@ func (s *script) Closed(hijacked bool) {
 	}
 }
 
-// aRun is a conn.Run made of functions.
+// aRun is a conn.Run made of functions. Its Done checks as a method of s does; done may be nil.
 type aRun struct {
+	s    *script
 	run  func()
 	done func() conn.Next
 }
 
-func (r *aRun) Run()            { r.run() }
-func (r *aRun) Ended(exec.End)  {}
-func (r *aRun) Done() conn.Next { return r.done() }
+func (r *aRun) Run()           { r.run() }
+func (r *aRun) Ended(exec.End) {}
 
-// start starts a Run whose Done checks as a method does.
+func (r *aRun) Done() conn.Next {
+	r.s.enter("Done")
+	defer r.s.leave()
+	if r.done == nil {
+		return conn.More
+	}
+	return r.done()
+}
+
+// start starts a Run beside others.
 func (s *script) start(run func(), done func() conn.Next) {
-	s.Start(&aRun{run, func() conn.Next {
-		s.enter("Done")
-		defer s.leave()
-		return done()
-	}}, nil)
+	s.Start(&aRun{s, run, done}, nil)
 }
 
 // startHere starts a Run on the loop, if this is one, else as start does.
@@ -301,11 +323,7 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 		return conn.More
 	}
 	s.leave() // another Data may begin before this one returns
-	kept := s.Start(&aRun{func() { run(h) }, func() conn.Next {
-		s.enter("Done")
-		defer s.leave()
-		return done()
-	}}, h)
+	kept := s.Start(&aRun{s, func() { run(h) }, done}, h)
 	if !kept {
 		return conn.Lost
 	}

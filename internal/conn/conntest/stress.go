@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // testStress: many connections on which anything happens at any time. A client
@@ -38,8 +37,7 @@ func testStress(x *suite) {
 			if n < stressLines && !st.ends {
 				x.Errorf("connection %d: %d of %d answers", i, n, stressLines)
 			}
-			c.Close()
-			servertest.Await(x.T, st.s.closed, "Closed")
+			c.closes()
 		})
 	}
 	all.Wait()
@@ -108,9 +106,9 @@ func (st *stress) line(s *script, line string) conn.Next {
 	cut := st.rnd.IntN(len(p) + 1)
 	switch {
 	case how < 12:
-		return st.send(s, &conn.Write{A: p[:cut], B: p[cut:], Cork: how%2 == 0, Holder: &holder{t: st.x.T}})
+		return s.give(&conn.Write{A: p[:cut], B: p[cut:], Cork: how%2 == 0, Holder: &holder{t: st.x.T}})
 	case how < 15:
-		return st.send(s, &conn.Write{A: p, Cork: how%2 == 0})
+		return s.give(&conn.Write{A: p, Cork: how%2 == 0})
 	}
 	ends := st.ends && st.rnd.IntN(30) == 0
 	return s.either(how%3 == 0, func() conn.Next {
@@ -132,20 +130,10 @@ func (st *stress) line(s *script, line string) conn.Next {
 			return []conn.Next{conn.Close, conn.Linger, conn.Reset}[how%3]
 		}
 		if how%2 == 0 {
-			return st.send(s, &conn.Write{A: p[:cut], B: p[cut:]})
+			return s.give(&conn.Write{A: p[:cut], B: p[cut:]})
 		}
-		if s.Write(p[:cut], p[cut:]) != nil {
-			return conn.Close
-		}
-		return conn.More
+		return unless(s.Write(p[:cut], p[cut:]))
 	})
-}
-
-func (st *stress) send(s *script, w *conn.Write) conn.Next {
-	if s.Send(w) != nil {
-		return conn.Close
-	}
-	return conn.More
 }
 
 // client sends lines and checks their answers, in order and then in any. It

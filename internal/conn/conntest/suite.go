@@ -126,6 +126,7 @@ type suite struct {
 // client is the peer of a link.
 type client struct {
 	*servertest.Client
+	s       *script // the link's first session
 	raw     net.Conn
 	command func(conn.Command)
 }
@@ -162,7 +163,28 @@ func (x *suite) open(o Options, s *script) *client {
 		p.Command(conn.Kill)
 		s.ended()
 	})
-	return &client{servertest.NewClient(x.T, nc), p.Conn, p.Command}
+	return &client{servertest.NewClient(x.T, nc), s, p.Conn, p.Command}
+}
+
+// begin is open, and sends a line.
+func (x *suite) begin(o Options, s *script) *client {
+	x.Helper()
+	c := x.open(o, s)
+	c.Send("go\n")
+	return c
+}
+
+// ends waits for the end of the connection, that closes closes, and checks that it was not hijacked.
+func (c *client) ends() {
+	c.s.t.Helper()
+	c.Ended()
+	c.s.isClosed()
+}
+
+func (c *client) closes() {
+	c.s.t.Helper()
+	c.Close()
+	c.s.isClosed()
 }
 
 // postConn is a net.Conn whose writes are made by a goroutine of its own: for a

@@ -41,10 +41,7 @@ func testSwitch(x *suite) {
 					s.Switch(next)
 					return conn.Requeue
 				}
-				if where == "data" {
-					return replace()
-				}
-				return s.either(where == "pool", replace)
+				return s.at(where, replace)
 			}
 			c := x.open(Options{}, s)
 			for _, p := range parts {
@@ -56,7 +53,7 @@ func testSwitch(x *suite) {
 			next := servertest.Await(x.T, second, "the switch")
 			c.command(conn.Drain)
 			c.Ended()
-			servertest.Await(x.T, next.closed, "Closed")
+			next.isClosed()
 			if n, m := s.closes.Load(), s.drains.Load(); n != 0 || m != 0 {
 				x.Errorf("the first session was closed %d times, drained %d times", n, m)
 			}
@@ -75,22 +72,15 @@ func testLayerAtLine(x *suite) {
 	sealed := func(l *Layer, lines string) string { return string(l.Seal(nil, []byte(lines))) }
 	for _, where := range []string{"data", "user", "pool"} {
 		for _, cut := range []int{1000, 9, 10, 11, 14} { // within the first record, too
-			s := new(script)
-			s.line = func(s *script, line string) conn.Next {
-				if line != "layer" {
-					return s.send(line + "\n")
-				}
+			s := &script{only: "layer", line: func(s *script, line string) conn.Next {
 				set := func() conn.Next {
 					if err := s.Lent().SetLayer(NewLayer()); err != nil {
 						x.Errorf("SetLayer: %v", err)
 					}
 					return conn.Requeue
 				}
-				if where == "data" {
-					return set()
-				}
-				return s.either(where == "pool", set)
-			}
+				return s.at(where, set)
+			}}
 			c := x.open(Options{}, s)
 			l := NewLayer()
 			all := "a\nlayer\n" + sealed(l, "b\nc\n") + sealed(l, "d")
@@ -106,7 +96,7 @@ func testLayerAtLine(x *suite) {
 			lc.Send("e\n")
 			lc.Want("e\n")
 			lc.Close()
-			servertest.Await(x.T, s.closed, "Closed")
+			s.isClosed()
 		}
 	}
 }
@@ -140,16 +130,14 @@ func testLinger(x *suite) {
 			x.Error("closed before the peer was")
 		}
 	}
-	c.Close()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.closes()
 	<-sent
 	// A peer that does not close is not waited for.
 	s = &script{line: s.line}
 	c = x.open(Options{}, s)
 	c.Send("go\n")
 	c.Want("no\n")
-	c.Ended()
-	servertest.Await(x.T, s.closed, "Closed")
+	c.ends()
 }
 
 // testLingerBytes: a peer that goes on sending after the end is not read for ever, on a shared
@@ -163,8 +151,7 @@ func testLingerBytes(x *suite) {
 			s.send("no\n")
 			return conn.Linger
 		}}
-		c := x.open(Options{}, s)
-		c.Send("go\n")
+		c := x.begin(Options{}, s)
 		c.Want("no\n")
 		if !c.canHalfClose() {
 			return // without FIN the end is a close
@@ -179,7 +166,7 @@ func testLingerBytes(x *suite) {
 		if sent >= most {
 			x.Errorf("shared %v: %d bytes were accepted", shared, sent)
 		}
-		servertest.Await(x.T, s.closed, "Closed")
+		s.isClosed()
 	}
 }
 
@@ -187,8 +174,7 @@ func testLingerBytes(x *suite) {
 func testReset(x *suite) {
 	for _, shared := range []bool{false, true} {
 		h := &holder{t: x.T}
-		s := &script{onWritable: ignore}
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
 			if shared {
 				s.Share()
 				s.Send(&conn.Write{A: pattern(), Holder: h})
@@ -196,10 +182,9 @@ func testReset(x *suite) {
 				h.Release()
 			}
 			return conn.Reset
-		}
-		c := x.open(Options{Small: true}, s)
-		c.Send("go\n")
-		servertest.Await(x.T, s.closed, "Closed")
+		}}
+		c := x.begin(Options{Small: true}, s)
+		s.isClosed()
 		h.gone()
 		b, err := io.ReadAll(c.R)
 		if len(b) >= large || c.canReset() && x.sides == nil && err == nil {

@@ -11,11 +11,7 @@ import (
 // all that follows it.
 func testUnread(x *suite) {
 	for _, pooled := range []bool{false, true} {
-		s := &script{}
-		s.line = func(s *script, line string) conn.Next {
-			if line != "read" {
-				return s.send(line + "\n")
-			}
+		s := &script{only: "read", line: func(s *script, line string) conn.Next {
 			return s.either(pooled, func() conn.Next {
 				p := make([]byte, 64<<10)
 				n := 0
@@ -40,7 +36,7 @@ func testUnread(x *suite) {
 				s.Write([]byte("took "+took+"\n"), nil)
 				return conn.More
 			})
-		}
+		}}
 		c := x.open(Options{}, s)
 		long := strings.Repeat("long", 5000)
 		for _, body := range []string{"", "a", long} {
