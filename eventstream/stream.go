@@ -215,10 +215,8 @@ type source Stream
 
 func (s *source) stream() *Stream { return (*Stream)(s) }
 
-// Stop implements takeover.Source.
 func (s *source) Stop() { s.stream().stop() }
 
-// Writable implements takeover.Source.
 func (s *source) Writable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +228,6 @@ func (s *source) Writable() {
 	}
 }
 
-// Closed implements takeover.Source.
 func (s *source) Closed() {
 	s.mu.Lock()
 	s.ended, s.gone = true, true

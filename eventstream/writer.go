@@ -121,12 +121,10 @@ func (l *writer) over() {
 	l.source.Closed()
 }
 
-// Offer implements takeover.Stream.
 func (l *writer) Offer(p []byte, _, limit int) (much bool, err error) {
 	return l.out.Offer(p, nil, limit)
 }
 
-// End implements takeover.Stream.
 func (l *writer) End(abort bool) {
 	l.out.Close(true)
 	l.mu.Lock()
@@ -152,10 +150,8 @@ type sink writer
 
 var _ outbox.Sink = (*sink)(nil)
 
-// Wake implements outbox.Sink.
 func (s *sink) Wake() { (*writer)(s).signal() }
 
-// Push implements outbox.Sink.
 func (s *sink) Push(p, _ []byte, more bool) (n int, err error) {
 	defer s.clock.Done()
 	s.clock.Progress()
@@ -166,5 +162,4 @@ func (s *sink) Push(p, _ []byte, more bool) (n int, err error) {
 	return n, err
 }
 
-// RemoteAddr implements takeover.Stream.
 func (l *writer) RemoteAddr() net.Addr { return l.addr }

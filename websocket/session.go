@@ -29,7 +29,6 @@ const (
 	clockEvery = 8
 )
 
-// Data implements takeover.Session.
 func (s *session) Data(eof bool) link.Next {
 	if !s.begun {
 		s.begun, s.heard = true, s.link.Now()
@@ -238,10 +237,8 @@ func (s *session) deliver() link.Next {
 	return link.More
 }
 
-// Kind implements takeover.Session.
 func (s *session) Kind() string { return s.h.kind }
 
-// Run implements takeover.Session.
 func (s *session) Run() {
 	returned := false
 	defer func() {
@@ -290,7 +287,6 @@ func (s *session) release() {
 	}
 }
 
-// Writable implements takeover.Session.
 func (s *session) Writable() link.Next {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +360,6 @@ func (s *session) awaitClose() link.Next {
 	return link.More
 }
 
-// Drain implements takeover.Session.
 func (s *session) Drain(int64) link.Next {
 	s.mu.Lock()
 	s.conn().sendClose(wsframe.CodeGoingAway, "")
@@ -379,7 +374,6 @@ func (s *session) PeerGone(reset bool) {}
 // Since implements takeover.Session: the connection is not idle in the sense of HTTP.
 func (s *session) Since(int64) int64 { return -1 }
 
-// Closed implements takeover.Session.
 func (s *session) Closed(hijacked bool) {
 	s.mu.Lock()
 	s.closed.Store(true)

@@ -83,11 +83,9 @@ func (c *streamConn) SetDeadline(t time.Time) error {
 	return c.out.SetDeadline(t)
 }
 
-// LocalAddr implements net.Conn.
 func (c *streamConn) LocalAddr() net.Addr {
 	a, _ := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return a
 }
 
-// RemoteAddr implements net.Conn.
 func (c *streamConn) RemoteAddr() net.Addr { return takeover.Addr(c.r.RemoteAddr) }

@@ -52,7 +52,6 @@ const eventStream = "text/event-stream"
 
 func busyStream() *direct.Response { return busyStreams[rand.N(len(busyStreams))] }
 
-// ServeHTTP implements http.Handler.
 func (busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Accept") == eventStream {
 		busyStream().ServeHTTP(w, r)
@@ -61,7 +60,6 @@ func (busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeDirect implements direct.Handler.
 func (busy) ServeDirect(x *direct.Exchange) bool {
 	if string(x.Method()) == http.MethodGet && string(x.RequestHeader("Accept")) == eventStream {
 		return busyStream().ServeDirect(x)

@@ -57,10 +57,8 @@ func (c *reqContext) care() *cares {
 	return k
 }
 
-// Deadline implements context.Context.
 func (c *reqContext) Deadline() (time.Time, bool) { return c.parent().Deadline() }
 
-// Value implements context.Context.
 func (c *reqContext) Value(key any) any {
 	switch key {
 	case http.ServerContextKey:
@@ -76,7 +74,6 @@ func (c *reqContext) Value(key any) any {
 	return c.parent().Value(key)
 }
 
-// Done implements context.Context.
 func (c *reqContext) Done() <-chan struct{} {
 	k := c.care()
 	k.mu.Lock()
@@ -90,7 +87,6 @@ func (c *reqContext) Done() <-chan struct{} {
 	return k.done
 }
 
-// Err implements context.Context.
 func (c *reqContext) Err() error {
 	k := c.care()
 	err := k.ended()

@@ -10,7 +10,6 @@ import (
 	"github.com/chert-http/chert/internal/tally"
 )
 
-// Hijack implements http.Hijacker.
 func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	var o Outcome
 	defer func() { // what follows is not the server's response

@@ -51,7 +51,6 @@ type held struct {
 
 var _ conn.Speaker = (*held)(nil)
 
-// Speaks implements conn.Speaker.
 func (h *held) Speaks() string { return "HTTP/1" }
 
 // Data and the following implement conn.Session. What the client sends meanwhile is
@@ -82,7 +81,6 @@ func (h *held) Closed(bool) {
 	h.c.SetState(http.StateClosed)
 }
 
-// Sent implements conn.Follower.
 func (h *held) Sent(lost int64) { h.Over(h.c, lost, true) }
 
 // answer sends the body and gives the connection back.

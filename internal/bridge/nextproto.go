@@ -17,7 +17,6 @@ type shakeContext struct {
 	c *Client
 }
 
-// Value implements context.Context.
 func (s shakeContext) Value(key any) any {
 	switch key {
 	case http.ServerContextKey:

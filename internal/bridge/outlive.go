@@ -64,7 +64,6 @@ func (l *lasting) count(begun bool) {
 	l.c.Count(tally.TakenBegun, begun)
 }
 
-// Speaks implements conn.Speaker.
 func (l *lasting) Speaks() string { return "event stream" }
 
 // maxJunk bounds what a client may send during such a response, in bytes. It has been

@@ -13,7 +13,6 @@ type hijackable struct{ *Response }
 // does not push, as net/http's is for HTTP/2.
 type streamWriter struct{ *Response }
 
-// Push implements http.Pusher.
 func (w streamWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
 
 var (

@@ -213,7 +213,6 @@ var (
 	_ conn.Session  = (*taken)(nil)
 )
 
-// Speaks implements conn.Speaker.
 func (t *taken) Speaks() string { return "WebSocket" }
 
 // count counts t, which begins or has ended.
@@ -233,7 +232,6 @@ func (c *Client) Count(id tally.ID, begun bool) {
 	c.Link.Tally().Add(false, id, 1)
 }
 
-// Closed implements conn.Session.
 func (t *taken) Closed(hijacked bool) {
 	t.count(false)
 	t.Session.Closed(hijacked)
@@ -259,7 +257,6 @@ func (t *taken) Drain(since int64) conn.Next {
 	return conn.More
 }
 
-// Late implements conn.Session.
 func (t *taken) Late(held time.Duration) {
 	if held > place.Quick && t.facts.Load()&likelyQuick != 0 {
 		t.facts.Or(ranLate)
@@ -279,7 +276,6 @@ const methodOfRuns = "TAKEOVER"
 func (t *taken) LocalAddr() net.Addr  { return t.c.LocalAddr() }
 func (t *taken) RemoteAddr() net.Addr { return t.c.RemoteAddr() }
 
-// Offer implements takeover.Link.
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 	if st := t.stream(); st != nil {
 		much, err = st.Offer(a, b, limit)
@@ -292,10 +288,8 @@ func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
 	return much, err
 }
 
-// Follow implements takeover.Link.
 func (t *taken) Follow(f func()) { t.tail().Follow(conn.FollowerFunc(f)) }
 
-// Quick implements takeover.Link.
 func (t *taken) Quick() bool {
 	var quick bool
 	if p := t.c.Placement; p != Adaptive {
@@ -328,7 +322,6 @@ func (t *taken) selected() bool {
 	return t.c.Link.Tally().Messages.Next() != 0
 }
 
-// Run implements takeover.Link.
 func (t *taken) Run() (ok bool) {
 	facts := t.facts.Load()
 	if facts&ranLate != 0 { // before Do, after the beginning of which the next may come

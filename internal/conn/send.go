@@ -24,7 +24,6 @@ type carrier Conn
 
 var _ outbox.FileSink = (*carrier)(nil)
 
-// Push implements outbox.Sink.
 func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 	c := (*Conn)(s)
 	if l := c.layer(); l != nil {
@@ -41,7 +40,6 @@ func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 	return n, c.sendError("write", e)
 }
 
-// PushFile implements outbox.FileSink.
 func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
 	c := (*Conn)(s)
 	if c.layer() != nil || !sys.HaveSendfile {
@@ -59,7 +57,6 @@ func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
 	return int64(m), c.sendError("sendfile", e)
 }
 
-// Wake implements outbox.Sink.
 func (s *carrier) Wake() { s.loop.Post(s.handle, queueStalled{}) }
 
 // write is the only function that writes bytes to the socket. driving: the caller drives the loop, and counting costs

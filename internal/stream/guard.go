@@ -77,7 +77,6 @@ func (g *guarded) recovered(err *error) {
 	}
 }
 
-// Read implements net.Conn.
 func (g *guarded) Read(p []byte) (n int, err error) {
 	if g.broken.Load() {
 		return 0, errPanicked
@@ -86,7 +85,6 @@ func (g *guarded) Read(p []byte) (n int, err error) {
 	return g.Conn.Read(p)
 }
 
-// Write implements net.Conn.
 func (g *guarded) Write(p []byte) (n int, err error) {
 	if g.broken.Load() {
 		return 0, errPanicked
@@ -95,23 +93,19 @@ func (g *guarded) Write(p []byte) (n int, err error) {
 	return g.Conn.Write(p)
 }
 
-// Close implements net.Conn.
 func (g *guarded) Close() (err error) {
 	defer g.recovered(&err)
 	return g.Conn.Close()
 }
 
-// SetDeadline implements net.Conn.
 func (g *guarded) SetDeadline(t time.Time) error {
 	return g.run(func() error { return g.Conn.SetDeadline(t) })
 }
 
-// SetReadDeadline implements net.Conn.
 func (g *guarded) SetReadDeadline(t time.Time) error {
 	return g.run(func() error { return g.Conn.SetReadDeadline(t) })
 }
 
-// SetWriteDeadline implements net.Conn.
 func (g *guarded) SetWriteDeadline(t time.Time) error {
 	return g.run(func() error { return g.Conn.SetWriteDeadline(t) })
 }

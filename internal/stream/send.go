@@ -22,7 +22,6 @@ type carrier Conn
 
 var _ outbox.FileSink = (*carrier)(nil)
 
-// Wake implements outbox.Sink.
 func (s *carrier) Wake() { go (*Conn)(s).carry() }
 
 // carry sends what is queued until there is nothing left.
@@ -52,7 +51,6 @@ const (
 	turnSize = 1 << 20
 )
 
-// Push implements outbox.Sink.
 func (s *carrier) Push(p, q []byte, _ bool) (n int, err error) {
 	c := (*Conn)(s)
 	size := len(p) + len(q)

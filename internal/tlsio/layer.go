@@ -116,10 +116,8 @@ func (l *layer) read(p, record []byte) (n, left int, err error) {
 	return n, left, err
 }
 
-// Pending implements conn.Layer.
 func (l *layer) Pending() bool { return l.owed.Load() > 0 }
 
-// Seal implements conn.Layer.
 func (l *layer) Seal(dst, p []byte) []byte {
 	l.begin(dst)
 	if len(p) > 0 {
@@ -155,7 +153,6 @@ func (l *layer) Close(dst []byte) []byte {
 	return l.end()
 }
 
-// Idle implements conn.Layer.
 func (l *layer) Idle() { giveUp(l.tc, keepInput) }
 
 // Conn implements conn.Layer: it is the *tls.Conn itself.

@@ -36,7 +36,6 @@ type progress struct {
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
 
-// Begin implements bridge.Message.
 func (x *exchange) Begin() *bridge.Progress {
 	w := writings.Get().(*writing)
 	w.out, w.Staged = w.wireBuf[:0], w.stageBuf[:0]
@@ -44,14 +43,12 @@ func (x *exchange) Begin() *bridge.Progress {
 	return &w.Progress
 }
 
-// End implements bridge.Message.
 func (x *exchange) End() {
 	x.writing.progress = progress{}
 	writings.Put(x.writing)
 	x.writing = nil
 }
 
-// Interim implements bridge.Message.
 func (x *exchange) Interim(status int, h http.Header) error {
 	w := x.writing
 	if x.minor == 0 {
@@ -70,7 +67,6 @@ func (x *exchange) Interim(status int, h http.Header) error {
 	return x.Flush()
 }
 
-// Data implements bridge.Message.
 func (x *exchange) Data(p []byte) error {
 	w := x.writing
 	if !w.chunking {
@@ -119,7 +115,6 @@ func (x *exchange) pass(a, b []byte) error {
 // drainBody.
 func (x *exchange) skipsBody() bool { return x.Res.CloseAfter.Load() && x.body.Unfinished() }
 
-// Flush implements bridge.Message.
 func (x *exchange) Flush() error {
 	w := x.writing
 	have := w.out
@@ -129,16 +124,10 @@ func (x *exchange) Flush() error {
 	return x.pass(have, nil)
 }
 
-// Raw implements bridge.Message.
-func (x *exchange) Raw() bool { return !x.writing.chunking }
-
-// Held implements bridge.Message.
+func (x *exchange) Raw() bool   { return !x.writing.chunking }
 func (x *exchange) Held() int64 { return int64(len(x.writing.out)) + x.writing.lost }
+func (x *exchange) Release()    { x.s.release() }
 
-// Release implements bridge.Message.
-func (x *exchange) Release() { x.s.release() }
-
-// Aside implements bridge.Message.
 func (x *exchange) Aside(f func()) {
 	s := x.s
 	if !x.body.chunked && x.body.remain <= int64(len(s.Link.Buffered())) || !s.release() {
@@ -151,7 +140,6 @@ func (x *exchange) Aside(f func()) {
 	s.facts.Or(slot)
 }
 
-// Finish implements bridge.Message.
 func (x *exchange) Finish(h http.Header) conn.Next {
 	w := x.writing
 	if w.chunking && !x.IsHEAD {

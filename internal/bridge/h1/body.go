@@ -39,10 +39,8 @@ func (x *exchange) initBody(h *http1.Request) {
 	x.SetBody(&b.Body, h.Chunked, !h.Chunked && !x.keepAlive, h.ExpectContinue)
 }
 
-// BodyLeft implements bridge.Message.
 func (x *exchange) BodyLeft() int64 { return x.body.remain }
 
-// ReadBody implements bridge.Message.
 func (x *exchange) ReadBody(p []byte) (int, error) {
 	b := x.body
 	if b.chunked {

@@ -26,7 +26,6 @@ type exchange struct {
 	next      conn.Next // of Run
 }
 
-// Session implements bridge.Returner.
 func (x *exchange) Session() conn.Session { return x.s }
 
 // Run and Ended implement conn.UserCode.

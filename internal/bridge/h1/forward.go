@@ -115,7 +115,6 @@ func (f *forwarded) begin() conn.Next {
 	return f.pump()
 }
 
-// Data implements conn.Session.
 func (f *forwarded) Data(eof bool) conn.Next {
 	switch {
 	case eof: // the client has gone, as net/http understands it
@@ -157,10 +156,8 @@ func (f *forwarded) ended(complete bool) {
 	}
 }
 
-// Sent implements conn.Follower.
 func (f *forwarded) Sent(lost int64) { f.Over(&f.s.Client, lost, true) }
 
-// Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Outer: f.outer, Add: add}
 	if !r.Interim() {
@@ -241,7 +238,6 @@ func (f *forwarded) buffer(n int) *buf.Buf {
 	return f.out
 }
 
-// Body implements outbound.Client.
 func (f *forwarded) Body(p []byte) error {
 	f.Given(len(p))
 	const frame = 2 + 16 + 2
@@ -310,7 +306,6 @@ func (f *forwarded) does(next conn.Next) {
 	f.link.Act(next)
 }
 
-// Flush implements outbound.Client.
 func (f *forwarded) Flush() (full bool, err error) {
 	if f.out != nil {
 		if err := f.sendOut(nil); err != nil {
@@ -330,7 +325,6 @@ func (f *forwarded) Flush() (full bool, err error) {
 	return true, nil
 }
 
-// End implements outbound.Client.
 func (f *forwarded) End(b []byte, fields []http1.Field) {
 	if f.chunked {
 		out := f.buffer(len(b) + 16)
@@ -375,7 +369,6 @@ func (f *forwarded) finish() {
 	f.leave(next)
 }
 
-// Fail implements outbound.Client.
 func (f *forwarded) Fail(reason.Code) {
 	if f.status != 0 {
 		// Only the end of the connection tells the client that the response is incomplete.
@@ -415,7 +408,6 @@ func (f *forwarded) Expired() conn.Next {
 	return conn.Reset
 }
 
-// Closed implements conn.Session.
 func (f *forwarded) Closed(bool) {
 	if !f.over {
 		f.gone()
@@ -423,5 +415,4 @@ func (f *forwarded) Closed(bool) {
 	f.s.SetState(http.StateClosed)
 }
 
-// Speaks implements conn.Speaker.
 func (f *forwarded) Speaks() string { return "HTTP/1" }

@@ -45,7 +45,6 @@ type extra struct {
 	encoding    string
 }
 
-// Head implements bridge.Message.
 func (x *exchange) Head(status int, h http.Header) {
 	w := x.writing
 	w.out = http1.AppendStatusLine(w.out, min(x.minor, 1), status)

@@ -72,7 +72,6 @@ func (s *Session) skip(in intake) conn.Next {
 	return k.Data(false)
 }
 
-// Data implements conn.Session.
 func (k *skipping) Data(eof bool) conn.Next {
 	l := k.s.Link
 	for k.in.open {
@@ -105,13 +104,11 @@ func (k *skipping) Data(eof bool) conn.Next {
 	return conn.Requeue
 }
 
-// Expired implements conn.Session.
 func (k *skipping) Expired() conn.Next { return conn.Linger }
 
 // Duplex implements conn.Duplex: many clients send all before they read anything.
 func (k *skipping) Duplex() bool { return true }
 
-// Closed implements conn.Session.
 func (k *skipping) Closed(hijacked bool) { k.s.Closed(hijacked) }
 
 // ahead reports whether the handler may be called before the body has arrived.

@@ -12,7 +12,6 @@ import (
 // Duplex implements conn.Duplex: the body is read although the client does not read the response.
 func (f *forwarded) Duplex() bool { return f.in.open }
 
-// Room implements outbound.Client.
 func (f *forwarded) Room() { f.link.Resume() }
 
 // pump passes on what has come of the body, and returns what is to happen next.

@@ -142,10 +142,8 @@ func (s *Session) refundLocked(st *stream, n uint32) {
 	}
 }
 
-// BodyLeft implements bridge.Message.
 func (st *stream) BodyLeft() int64 { return 0 }
 
-// ReadBody implements bridge.Message.
 func (st *stream) ReadBody(p []byte) (int, error) {
 	s := st.s
 	for flushed, stall := false, int64(0); ; {

@@ -96,7 +96,6 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	return r.finish()
 }
 
-// Run implements conn.Run.
 func (r *request) Run() {
 	r.st.Time.Begin()
 	r.answered = r.handler.ServeDirect((*direct.Exchange)(&r.x))
@@ -104,7 +103,6 @@ func (r *request) Run() {
 	r.ran()
 }
 
-// Ended implements conn.Run.
 func (r *request) Ended(e exec.End) {
 	r.st.s.LogEnd(e)
 	r.ran()
@@ -117,7 +115,6 @@ func (r *request) ran() {
 	}
 }
 
-// Done implements conn.Run.
 func (r *request) Done() conn.Next {
 	s := r.st.s
 	return s.after(r.finish())

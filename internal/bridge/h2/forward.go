@@ -202,7 +202,6 @@ func (f *forwarded) cancel() {
 	}
 }
 
-// Response implements outbound.Client.
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	if f.block != nil { // of an interim response
 		if _, err := f.push(); err != nil {
@@ -284,7 +283,6 @@ func (f *forwarded) edited(
 // smallBody is the most that is kept for the frame that ends the stream.
 const smallBody = 4 << 10
 
-// Body implements outbound.Client.
 func (f *forwarded) Body(p []byte) error {
 	if f.body == nil && len(p) <= smallBody {
 		f.body = buf.Get(len(p))
@@ -396,7 +394,6 @@ func (f *forwarded) endedLocked() {
 	f.st.s.settleSoonLocked()
 }
 
-// Flush implements outbound.Client.
 func (f *forwarded) Flush() (full bool, err error) {
 	if full, err = f.push(); err != nil {
 		return false, f.gone(err)
@@ -405,7 +402,6 @@ func (f *forwarded) Flush() (full bool, err error) {
 	return full, nil
 }
 
-// End implements outbound.Client.
 func (f *forwarded) End(b []byte, fields []http1.Field) {
 	for i := range fields {
 		if name := fields[i].Name.Bytes(b); forward.IsTrailer(name) {
@@ -428,7 +424,6 @@ func (f *forwarded) complete() {
 	}
 }
 
-// Fail implements outbound.Client.
 func (f *forwarded) Fail(reason.Code) {
 	if f.begun {
 		// RFC 9113 section 8.1: only a reset tells the client that the response is incomplete.

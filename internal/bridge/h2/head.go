@@ -27,19 +27,16 @@ func (hpack) Date(b []byte, now int64) []byte              { return dateField.Ap
 // dateField is shared by all connections.
 var dateField = section.DateField{Encode: http2.AppendKnown}
 
-// Begin implements bridge.Message.
 func (st *stream) Begin() *bridge.Progress {
 	st.writing = section.Begin(hpack{})
 	return &st.writing.Progress
 }
 
-// End implements bridge.Message.
 func (st *stream) End() {
 	st.writing.End()
 	st.writing = nil
 }
 
-// Interim implements bridge.Message.
 func (st *stream) Interim(status int, h http.Header) error {
 	st.spare(h)
 	block := section.Interim(hpack{}, make([]byte, 0, 64), status, h)
@@ -64,7 +61,6 @@ func (st *stream) Head(status int, h http.Header) {
 	}
 }
 
-// Complete implements bridge.Message.
 func (st *stream) Complete(p []byte) error {
 	st.writing.Complete(&st.Exchange.Res, st.IsHEAD, p, st.now, st.s.cfg.AltSvc.Block())
 	return nil
@@ -78,7 +74,6 @@ func (st *stream) now() int64 {
 	return sys.Nanotime()
 }
 
-// Data implements bridge.Message.
 func (st *stream) Data(p []byte) error {
 	w := st.writing
 	if w.Gather(p) {
@@ -98,7 +93,6 @@ func (st *stream) Data(p []byte) error {
 	return nil
 }
 
-// Flush implements bridge.Message.
 func (st *stream) Flush() error {
 	w := st.writing
 	if err := st.commit(w.Take(), w.Gathered(), nil, false, nil); err != nil {
@@ -108,7 +102,6 @@ func (st *stream) Flush() error {
 	return nil
 }
 
-// Finish implements bridge.Message.
 func (st *stream) Finish(h http.Header) conn.Next {
 	w := st.writing
 	if w.Err != nil || w.Short(st.IsHEAD) {
@@ -129,8 +122,5 @@ func (st *stream) Finish(h http.Header) conn.Next {
 	return conn.More
 }
 
-// Raw implements bridge.Message.
-func (st *stream) Raw() bool { return false }
-
-// Held implements bridge.Message.
+func (st *stream) Raw() bool   { return false }
 func (st *stream) Held() int64 { return st.writing.Held() }

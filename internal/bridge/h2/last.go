@@ -28,7 +28,6 @@ type lasting struct {
 
 var _ takeover.Stream = (*lasting)(nil)
 
-// Last implements bridge.Sharer.
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
 	l := &lasting{offers: offers{st: st}, events: true}
 	l.source = begin(l)
@@ -68,12 +67,10 @@ func (l *lasting) close() {
 	}
 }
 
-// Offer implements takeover.Stream.
 func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 	return l.offer(p, nil, limit, l.Given)
 }
 
-// End implements takeover.Stream.
 func (l *lasting) End(abort bool) {
 	st := l.st
 	s := st.s
@@ -117,7 +114,6 @@ func (l *lasting) settledLocked() {
 	}
 }
 
-// RemoteAddr implements takeover.Stream.
 func (l *lasting) RemoteAddr() net.Addr { return l.st.s.RemoteAddr() }
 
 var errAborted = errors.New("http2: the server has reset the stream")

@@ -14,13 +14,9 @@ type link struct{ st *stream }
 
 var _ bridge.Sharer = (*stream)(nil)
 
-// Stream implements bridge.Sharer.
-func (st *stream) Stream() bridge.Stream { return link{st} }
-
-// Budget implements takeover.Budgeted.
+func (st *stream) Stream() bridge.Stream    { return link{st} }
 func (st *stream) Budget() *takeover.Budget { return &st.s.budget }
 
-// SetReadDeadline implements bridge.Stream.
 func (l link) SetReadDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
@@ -29,7 +25,6 @@ func (l link) SetReadDeadline(t time.Time) {
 	l.st.wakeLocked() // it may concern a goroutine that waits
 }
 
-// SetWriteDeadline implements bridge.Stream.
 func (l link) SetWriteDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
@@ -115,26 +110,21 @@ func (l link) Share() {
 	}
 }
 
-// Buffered implements bridge.Stream.
 func (l link) Buffered() []byte { return l.st.tunnel.in.Bytes() }
 
-// Discard implements bridge.Stream.
 func (l link) Discard(n int) {
 	t := l.st.tunnel
 	t.used += uint32(n)
 	t.in = t.in.Consume(n)
 }
 
-// Offer implements bridge.Stream.
 func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
 	t := l.st.tunnel
 	return t.offer(a, b, limit, func(n int) { t.offered += int64(n) })
 }
 
-// OnLoop implements bridge.Stream.
 func (l link) OnLoop() bool { return l.st.tunnel.place.Held() }
 
-// Do implements bridge.Stream.
 func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	s := l.st.s
 	s.mu.Lock()
@@ -146,7 +136,6 @@ func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	return ran, l.st.waited.Load()
 }
 
-// Post implements bridge.Stream.
 func (l link) Post(f func() conn.Next) {
 	s, t := l.st.s, l.st.tunnel
 	s.Link.Post(func() conn.Next {
@@ -155,7 +144,6 @@ func (l link) Post(f func() conn.Next) {
 	})
 }
 
-// SetDeadline implements bridge.Stream.
 func (l link) SetDeadline(ns int64) {
 	s := l.st.s
 	s.mu.Lock()

@@ -95,7 +95,6 @@ type shared struct {
 	state atomic.Pointer[tls.ConnectionState]
 }
 
-// TLS implements conn.Secured.
 func (s *shared) TLS() *tls.ConnectionState {
 	state := s.state.Load()
 	if state == nil {

@@ -42,7 +42,6 @@ func (st *stream) acquired() conn.Next {
 	return s.after(true)
 }
 
-// Release implements bridge.Message.
 func (st *stream) Release() {
 	if st.hasSlot {
 		st.hasSlot = false
@@ -50,5 +49,4 @@ func (st *stream) Release() {
 	}
 }
 
-// Aside implements bridge.Message.
 func (st *stream) Aside(f func()) { f() }

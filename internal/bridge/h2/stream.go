@@ -79,13 +79,11 @@ type stream struct {
 
 var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens no window"}
 
-// Run implements conn.Run.
 func (st *stream) Run() {
 	st.next = st.Serve()
 	st.handOver()
 }
 
-// Ended implements conn.Run.
 func (st *stream) Ended(e exec.End) {
 	if st.next = st.Cut(e); e.Exited() {
 		st.next = conn.Close
@@ -111,7 +109,6 @@ func (st *stream) Left() {
 	s.finishing.Add(1)
 }
 
-// Done implements conn.Run.
 func (st *stream) Done() conn.Next {
 	s := st.s
 	s.finishing.Add(-1)

@@ -42,7 +42,6 @@ func (u *upload) init(f *forwarded, r *request, p *outbound.Plan) {
 	f.st.awaits = r.t.Expect
 }
 
-// Room implements outbound.Client.
 func (f *forwarded) Room() {
 	u, s := &f.up, f.st.s
 	if !u.open || u.inside {
