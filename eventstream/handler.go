@@ -1,6 +1,7 @@
 package eventstream
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -47,17 +48,12 @@ func New(o *Options) (*Handler, error) {
 		o = new(Options)
 	}
 	h := &Handler{
-		onOpen: o.OnOpen, onClose: o.OnClose, retry: o.Retry, maxUnsent: o.MaxUnsent,
+		onOpen: o.OnOpen, onClose: o.OnClose,
+		retry: cmp.Or(o.Retry, defaultRetry), maxUnsent: cmp.Or(o.MaxUnsent, defaultMaxUnsent),
 		slow: o.Slow, max: o.MaxStreams, compress: o.Compression, param: o.LastIDParam, logger: o.Logger,
 	}
 	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
-	}
-	if h.retry == 0 {
-		h.retry = defaultRetry
-	}
-	if h.maxUnsent == 0 {
-		h.maxUnsent = defaultMaxUnsent
 	}
 	last := Event{Type: "shutdown"}
 	if o.Last != nil {
@@ -67,7 +63,7 @@ func New(o *Options) (*Handler, error) {
 		return nil, err
 	}
 	h.last = last.append(nil)
-	h.setTicks(o.Heartbeat, max(o.MaxAge, 0))
+	h.setTicks(cmp.Or(o.Heartbeat, defaultHeartbeat), max(o.MaxAge, 0))
 	return h, nil
 }
 

@@ -1,6 +1,7 @@
 package eventstream
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"maps"
@@ -66,18 +67,15 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 	if o == nil {
 		o = new(PollOptions)
 	}
-	h := &PollHandler{onOpen: o.OnOpen, onClose: o.OnClose, contentType: o.ContentType, timeout: o.Timeout,
-		logger: o.Logger, polls: make(map[*Poll]struct{})}
-	if h.contentType == "" {
-		h.contentType = "application/json"
+	h := &PollHandler{
+		onOpen: o.OnOpen, onClose: o.OnClose,
+		contentType: cmp.Or(o.ContentType, "application/json"), timeout: cmp.Or(o.Timeout, 25*time.Second),
+		logger: o.Logger, polls: make(map[*Poll]struct{}),
 	}
 	for _, c := range []byte(h.contentType) {
 		if c < ' ' || c == 0x7f {
 			return nil, errors.New("eventstream: ContentType has control characters")
 		}
-	}
-	if h.timeout == 0 {
-		h.timeout = 25 * time.Second
 	}
 	return h, nil
 }

@@ -18,9 +18,6 @@ const atOnce = 256
 
 // setTicks sets the times of h.
 func (h *Handler) setTicks(heartbeat, age time.Duration) {
-	if heartbeat == 0 {
-		heartbeat = defaultHeartbeat
-	}
 	switch {
 	case heartbeat < 0 && age == 0:
 		return

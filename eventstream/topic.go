@@ -1,6 +1,7 @@
 package eventstream
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -95,7 +96,13 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 	if o == nil {
 		o = new(TopicOptions)
 	}
-	t := &Topic{maxEvents: o.HistoryEvents, maxBytes: o.HistoryBytes}
+	most := func(n, def int) int {
+		if n < 0 {
+			return math.MaxInt
+		}
+		return cmp.Or(n, def)
+	}
+	t := &Topic{maxEvents: most(o.HistoryEvents, defaultEvents), maxBytes: most(o.HistoryBytes, defaultBytes)}
 	if o.Gap != nil {
 		if err := o.Gap.check(); err != nil {
 			return nil, err
@@ -105,16 +112,6 @@ func NewTopic(o *TopicOptions) (*Topic, error) {
 		}
 		f := o.Gap.frame()
 		t.gap = &f
-	}
-	for _, v := range []struct {
-		n   *int
-		def int
-	}{{&t.maxEvents, defaultEvents}, {&t.maxBytes, defaultBytes}} {
-		if *v.n == 0 {
-			*v.n = v.def
-		} else if *v.n < 0 {
-			*v.n = math.MaxInt
-		}
 	}
 	t.progress.L = &t.mu
 	// IDs of other processes, and of other topics, are not to be mistaken for its own.

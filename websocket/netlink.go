@@ -23,8 +23,6 @@ var netLimits = conn.Limits{WriteStall: int64(30 * time.Second)}
 // while something is queued another writes.
 type netLink struct {
 	c    *stream.Conn
-	nc   net.Conn
-	h    *Handler
 	s    *session
 	left int64 // when Conn.Read returned last, of Now
 }
@@ -32,7 +30,7 @@ type netLink struct {
 var _ takeover.Link = (*netLink)(nil)
 
 func newNetLink(nc net.Conn, c *Conn) *netLink {
-	l := &netLink{c: stream.New(nc, &netLimits, nil, nil), nc: nc, h: c.h, s: (*session)(c)}
+	l := &netLink{c: stream.New(nc, &netLimits, nil, nil), s: (*session)(c)}
 	l.c.Share()
 	l.c.Switch(l.s)
 	return l
@@ -86,11 +84,11 @@ func (l *netLink) Now() int64                                 { return l.c.Now()
 func (l *netLink) Post(f func() link.Next)                    { l.c.Post(f) }
 func (l *netLink) Offer(a, b []byte, limit int) (bool, error) { return l.c.Out().Offer(a, b, limit) }
 func (l *netLink) Follow(f func())                            { l.c.Out().Follow(outbox.FollowerFunc(f)) }
-func (l *netLink) LocalAddr() net.Addr                        { return l.nc.LocalAddr() }
-func (l *netLink) RemoteAddr() net.Addr                       { return l.nc.RemoteAddr() }
+func (l *netLink) LocalAddr() net.Addr                        { return l.c.NetConn().LocalAddr() }
+func (l *netLink) RemoteAddr() net.Addr                       { return l.c.NetConn().RemoteAddr() }
 
 func (l *netLink) Run() (ok bool) {
-	return exec.Call(l.s.Run, func(e exec.End) { l.h.logEnd(l.RemoteAddr(), e) })
+	return exec.Call(l.s.Run, func(e exec.End) { l.s.h.logEnd(l.RemoteAddr(), e) })
 }
 
 // logEnd logs a panic of user code with its stack.

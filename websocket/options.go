@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -133,13 +134,10 @@ const maxSurplus = 1 << 20
 
 // or returns v, or def for 0; a negative v is none.
 func or[T int | int64 | time.Duration](v, def, none T) T {
-	switch {
-	case v == 0:
-		return def
-	case v < 0:
+	if v < 0 {
 		return none
 	}
-	return v
+	return cmp.Or(v, def)
 }
 
 // New makes a [Handler]. o may be nil; then messages are ignored.
