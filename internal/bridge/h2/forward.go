@@ -39,7 +39,6 @@ type forwarded struct {
 	tail  *buf.Buf // the trailers' block
 	up    upload
 	ends  bool // End was called: END_STREAM follows
-	begun bool // a final response has
 	over  bool // nothing more is sent, or all of it was
 }
 
@@ -240,7 +239,6 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 		b.B = http2.AppendField(b.B, "Via", "1."+string('0'+rune(r.Minor))+" "+f.via)
 	}
 	if f.block = b; !r.Interim() {
-		f.begun = true
 		f.st.status = int32(r.Status)
 		f.SetStatus(r.Status)
 	}
@@ -425,7 +423,7 @@ func (f *forwarded) complete() {
 }
 
 func (f *forwarded) Fail(reason.Code) {
-	if f.begun {
+	if f.st.status != 0 {
 		// RFC 9113 section 8.1: only a reset tells the client that the response is incomplete.
 		f.push()
 		f.gone(errAborted)

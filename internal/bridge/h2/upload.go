@@ -188,7 +188,7 @@ func (u *upload) take() (b *buf.Buf, end bool) {
 	defer s.mu.Unlock()
 	st.refundPassedLocked()
 	if st.awaits {
-		if st.awaits = false; st.received == 0 && !st.remoteClosed && !u.f.begun {
+		if st.awaits = false; st.received == 0 && !st.remoteClosed && st.status == 0 {
 			s.putBlockLocked(st, http2.AppendStatus(nil, http.StatusContinue), false)
 		}
 	}
