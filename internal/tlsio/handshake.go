@@ -66,7 +66,6 @@ type Handshake struct {
 	upper    Upper
 	accepted int64 // of sys.Nanotime
 	hello    hello
-	ended    bool // a failure was reported
 	other    bool // another protocol has the connection
 
 	// Of Bound, guarded by its lock; state is read by the Link's owner too, which
@@ -146,7 +145,7 @@ func (h *Handshake) awaited() bool {
 
 // granted is posted when h has got what it waited for.
 func (h *Handshake) granted() conn.Next {
-	if h.ended {
+	if h.state == over { // it has failed meanwhile
 		return conn.Close
 	}
 	return conn.Elsewhere
@@ -166,7 +165,6 @@ func (h *Handshake) refuse(b []byte) conn.Next {
 
 // fail ends the connection. tc may be nil.
 func (h *Handshake) fail(tc *tls.Conn, err error) conn.Next {
-	h.ended = true
 	h.cfg.Bound.leave(h)
 	if answer := h.cfg.Failed(h.link, tc, Cause(err)); len(answer) > 0 {
 		h.link.Send(&conn.Write{A: answer})
@@ -221,7 +219,6 @@ func (s *shaking) Run() { s.next = s.shake() }
 
 func (s *shaking) Ended(e exec.End) {
 	h := s.h
-	h.ended = true
 	h.cfg.Bound.leave(h)
 	if h.other {
 		s.next = conn.Detached
@@ -275,7 +272,6 @@ func (h *Handshake) another(w *wire, state *tls.ConnectionState) conn.Next {
 	if taken && h.other {
 		return conn.Detached
 	}
-	h.ended = true
 	w.tc.CloseWrite()
 	return conn.Close
 }

@@ -167,31 +167,18 @@ func (w *wire) NetConn() net.Conn {
 	return w.link.NetConn()
 }
 
-// LocalAddr implements net.Conn.
-func (w *wire) LocalAddr() net.Addr { return w.NetConn().LocalAddr() }
-
-// RemoteAddr implements net.Conn.
+func (w *wire) LocalAddr() net.Addr  { return w.NetConn().LocalAddr() }
 func (w *wire) RemoteAddr() net.Addr { return w.NetConn().RemoteAddr() }
 
 // SetDeadline implements net.Conn. It has no effect unless w is over a net.Conn:
 // crypto/tls sets deadlines when it closes, and the server has its own.
-func (w *wire) SetDeadline(t time.Time) error {
-	return w.deadline(func(nc net.Conn) error { return nc.SetDeadline(t) })
-}
+func (w *wire) SetDeadline(t time.Time) error      { return w.deadline(net.Conn.SetDeadline, t) }
+func (w *wire) SetReadDeadline(t time.Time) error  { return w.deadline(net.Conn.SetReadDeadline, t) }
+func (w *wire) SetWriteDeadline(t time.Time) error { return w.deadline(net.Conn.SetWriteDeadline, t) }
 
-// SetReadDeadline implements net.Conn.
-func (w *wire) SetReadDeadline(t time.Time) error {
-	return w.deadline(func(nc net.Conn) error { return nc.SetReadDeadline(t) })
-}
-
-// SetWriteDeadline implements net.Conn.
-func (w *wire) SetWriteDeadline(t time.Time) error {
-	return w.deadline(func(nc net.Conn) error { return nc.SetWriteDeadline(t) })
-}
-
-func (w *wire) deadline(set func(net.Conn) error) error {
+func (w *wire) deadline(set func(net.Conn, time.Time) error, t time.Time) error {
 	if mode, b := w.where(); mode == overConn {
-		return set(b.nc)
+		return set(b.nc, t)
 	}
 	return nil
 }
