@@ -68,12 +68,7 @@ func (h *held) Data(eof bool) conn.Next {
 
 func (h *held) Since(now int64) int64 { return now } // it is not idle
 
-func (h *held) Drain(int64) conn.Next {
-	if h.c.Ending() {
-		h.source.Stop()
-	}
-	return conn.More
-}
+func (h *held) Drain(int64) conn.Next { return h.c.drain(h.source) }
 
 func (h *held) Closed(bool) {
 	h.source.Closed()

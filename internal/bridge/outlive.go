@@ -90,9 +90,11 @@ func (l *lasting) Writable() conn.Next {
 	return conn.More
 }
 
-func (l *lasting) Drain(int64) conn.Next {
-	if l.c.Ending() {
-		l.source.Stop()
+func (l *lasting) Drain(int64) conn.Next { return l.c.drain(l.source) }
+
+func (c *Client) drain(s takeover.Source) conn.Next {
+	if c.Ending() {
+		s.Stop()
 	}
 	return conn.More
 }

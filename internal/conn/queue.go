@@ -5,14 +5,9 @@ import (
 	"github.com/chert-http/chert/internal/poll"
 )
 
-// This file is the queue of what a connection has still to send, an outbox.Box.
-//
-// While the socket accepts everything, there is no queue: Send and Write make
-// one system call with the caller's bytes. What the socket does not accept is
-// queued, and so are corked responses, which are sent together with the next
-// one. The owner adds to the queue and sends it; while user code owns the
-// connection, the loop also sends when the socket accepts more, since the user
-// code may take long to return.
+// queue is what a connection has still to send; see doc.go. The owner adds to it and
+// sends it; while user code owns the connection, the loop also sends when the socket
+// accepts more, since the user code may take long to return.
 type queue struct {
 	outbox.Box
 	layer *layered // immutable; nil for plain text

@@ -15,12 +15,11 @@ type Clock struct {
 	After time.Duration // immutable; 0 means never
 	Cut   func()        // immutable; ends the push
 
-	mu      sync.Mutex
-	pushing bool
-	ended   bool
-	until   time.Time
-	timer   *time.Timer // nil until the first push
-	armed   bool
+	mu    sync.Mutex
+	ended bool
+	until time.Time   // of the push; zero while there is none
+	timer *time.Timer // nil until the first push
+	armed bool
 }
 
 // Progress begins a push, or records that the peer has accepted something.
@@ -30,7 +29,7 @@ func (c *Clock) Progress() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pushing, c.until = true, time.Now().Add(c.After)
+	c.until = time.Now().Add(c.After)
 	if c.armed || c.ended {
 		return
 	}
@@ -49,14 +48,14 @@ func (c *Clock) Done() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pushing = false
+	c.until = time.Time{}
 }
 
 func (c *Clock) fired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.armed = false
-	if !c.pushing || c.ended {
+	if c.until.IsZero() || c.ended {
 		return
 	}
 	if rest := time.Until(c.until); rest > 0 {

@@ -98,14 +98,12 @@ func (g *guarded) Close() (err error) {
 	return g.Conn.Close()
 }
 
-func (g *guarded) SetDeadline(t time.Time) error {
-	return g.run(func() error { return g.Conn.SetDeadline(t) })
-}
-
-func (g *guarded) SetReadDeadline(t time.Time) error {
-	return g.run(func() error { return g.Conn.SetReadDeadline(t) })
-}
-
+func (g *guarded) SetDeadline(t time.Time) error     { return g.deadline(net.Conn.SetDeadline, t) }
+func (g *guarded) SetReadDeadline(t time.Time) error { return g.deadline(net.Conn.SetReadDeadline, t) }
 func (g *guarded) SetWriteDeadline(t time.Time) error {
-	return g.run(func() error { return g.Conn.SetWriteDeadline(t) })
+	return g.deadline(net.Conn.SetWriteDeadline, t)
+}
+
+func (g *guarded) deadline(set func(net.Conn, time.Time) error, t time.Time) error {
+	return g.run(func() error { return set(g.Conn, t) })
 }

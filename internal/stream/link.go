@@ -11,23 +11,14 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file implements conn.Link.
+// This file implements conn.Link, and conn.Lent for user code.
 
-// Buffered implements conn.Link.
 func (c *Conn) Buffered() []byte { return c.in.Bytes() }
+func (c *Conn) Discard(n int)    { c.in = c.in.Consume(n) }
+func (c *Conn) Unread(p []byte)  { c.in = c.in.Prepend(p) }
 
-// Discard implements conn.Link.
-func (c *Conn) Discard(n int) { c.in = c.in.Consume(n) }
+func (c *Conn) Fill() error { return c.readMore(c.receive) }
 
-// Unread implements conn.Lent.
-func (c *Conn) Unread(p []byte) { c.in = c.in.Prepend(p) }
-
-// Fill implements conn.Lent.
-func (c *Conn) Fill() error {
-	return c.readMore(c.receive)
-}
-
-// Read implements conn.Lent.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -95,7 +86,6 @@ func (c *Conn) setReadDeadline(t time.Time) {
 	c.nc.SetReadDeadline(t)
 }
 
-// SetReadDeadline implements conn.Lent.
 func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +94,6 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 	}
 }
 
-// SetWriteDeadline implements conn.Lent.
 func (c *Conn) SetWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +102,6 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 	}
 }
 
-// Now implements conn.Link.
 func (c *Conn) Now() int64 { return sys.Nanotime() }
 
 // SetPeer sets what Peer returns. It is called before Run.
@@ -130,17 +118,14 @@ func (c *Conn) Peer() (p peer.Peer) {
 	return p
 }
 
-// NetConn implements conn.Link.
 func (c *Conn) NetConn() net.Conn { return c.base }
 
-// Switch implements conn.Link.
 func (c *Conn) Switch(s conn.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s
 }
 
-// SetLayer implements conn.Lent.
 func (c *Conn) SetLayer(l conn.Layer) error {
 	c.out.Carried()
 	raw := append([]byte(nil), c.Buffered()...)
