@@ -11,8 +11,8 @@ import (
 // a write waits for the peer. Used by the owner.
 type skipper struct {
 	wanted bool          // Write.DiscardInput was set
-	stop   chan struct{} // closed when it is not to begin any more
-	done   chan struct{} // closed when the goroutine has ended; nil until it begins
+	timer  *time.Timer   // begins it; nil until it is to begin
+	done   chan struct{} // closed when it has ended
 }
 
 // skipAfter is how long a write may take, to a connection that does not tell whether it
@@ -24,25 +24,16 @@ const skipAfter = 10 * time.Millisecond
 // socket when that has to wait, which it seldom has to. Limits.WriteStall ends the write, and with
 // it the connection, if the peer sends but does not accept anything.
 func (c *Conn) beginSkip(after time.Duration) {
-	if !c.skip.wanted || c.skip.done != nil {
+	if !c.skip.wanted || c.skip.timer != nil {
 		return
 	}
-	stop, done := make(chan struct{}), make(chan struct{})
-	c.skip.stop, c.skip.done = stop, done
 	c.mu.Lock()
 	c.setReadDeadline(time.Time{})
 	c.mu.Unlock()
-	go func() {
+	done := make(chan struct{})
+	c.skip.done = done
+	c.skip.timer = time.AfterFunc(after, func() {
 		defer close(done)
-		if after > 0 {
-			t := time.NewTimer(after)
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-stop:
-				return
-			}
-		}
 		b := buf.Get(readSize)
 		defer b.Release()
 		for {
@@ -50,17 +41,17 @@ func (c *Conn) beginSkip(after time.Duration) {
 				return // linger will see why
 			}
 		}
-	}()
+	})
 }
 
 // endSkip waits until nothing is read any more.
 func (c *Conn) endSkip() {
-	if c.skip.done == nil {
+	if c.skip.timer == nil {
 		return
 	}
-	if c.skip.stop != nil {
-		close(c.skip.stop)
-		c.skip.stop = nil
+	if c.skip.timer.Stop() { // it has not begun, and will not
+		c.skip = skipper{}
+		return
 	}
 	c.mu.Lock()
 	c.setReadDeadline(conn.LongAgo)
