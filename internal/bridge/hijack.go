@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -69,20 +70,9 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func hijackBuffers(nc net.Conn, rest []byte) *bufio.ReadWriter {
 	var r io.Reader = nc
 	if len(rest) > 0 {
-		r = io.MultiReader(&once{rest}, nc)
+		r = io.MultiReader(bytes.NewReader(rest), nc)
 	}
 	br := bufio.NewReaderSize(r, max(4<<10, len(rest)))
 	br.Peek(len(rest))
 	return bufio.NewReadWriter(br, bufio.NewWriter(nc))
-}
-
-// once returns its bytes in one Read.
-type once struct{ b []byte }
-
-func (o *once) Read(p []byte) (int, error) {
-	n := copy(p, o.b)
-	if o.b = o.b[n:]; n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
 }
