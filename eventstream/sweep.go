@@ -16,7 +16,6 @@ const parts = 8
 // atOnce is how many streams are copied while the handler is locked.
 const atOnce = 256
 
-// setTicks sets the times of h.
 func (h *Handler) setTicks(heartbeat, age time.Duration) {
 	switch {
 	case heartbeat < 0 && age == 0:
@@ -73,7 +72,6 @@ func (h *Handler) sweep() {
 	}
 }
 
-// tick does what is due.
 func (s *Stream) tick(now uint32) {
 	h := s.h
 	s.mu.Lock()

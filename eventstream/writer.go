@@ -111,7 +111,6 @@ func (l *writer) write() bool {
 	return !ended && l.out.Err() == nil
 }
 
-// over is the end.
 func (l *writer) over() {
 	l.mu.Lock()
 	l.closed = true

@@ -43,7 +43,6 @@ func (b *beside) keep(n int, maxMessage int64) (ok bool) {
 	return true
 }
 
-// end ends a message.
 func (b *beside) end() {
 	b.budget.Give(b.charged)
 	b.size, b.charged = 0, 0

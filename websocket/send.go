@@ -47,7 +47,6 @@ func (c *Conn) send(t Type, p []byte) error {
 	return err
 }
 
-// frame sends a frame.
 func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) error {
 	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Length: int64(len(p))}
 	if n := wsframe.MaxHeader + len(p); c.gathers(n) {

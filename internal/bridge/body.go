@@ -142,7 +142,6 @@ func malformed(err error) bool {
 // http.ErrBodyReadAfterClose then.
 type BodyDropper interface{ DropBody() }
 
-// setReading says whether a Read is in ReadBody.
 func (b *Body) setReading(v bool) {
 	if b.last {
 		b.readingMu.Lock()

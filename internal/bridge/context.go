@@ -162,7 +162,6 @@ func (c *reqContext) cancel(err error) {
 	}
 }
 
-// end ends the context, once.
 func (k *cares) end(err error) {
 	k.mu.Lock()
 	if k.err != nil {

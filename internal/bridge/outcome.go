@@ -122,7 +122,6 @@ func (o *Outcome) call(f func()) (returned bool) {
 	return exec.Call(f, func(e exec.End) { o.cfg.logEnd(o.peer, e) })
 }
 
-// notify notifies the watcher.
 func (o *Outcome) notify(lost int64) {
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false

@@ -53,7 +53,6 @@ func (x *Exchange) record() (t *place.Table, method, key string) {
 	return x.c.Places, x.method.String(), x.target
 }
 
-// run runs the handler.
 func (x *Exchange) run() {
 	h := x.c.handler(&x.Req)
 	if x.Way == stats.Goroutine {

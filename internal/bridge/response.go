@@ -239,7 +239,6 @@ func (w *Response) emit(p []byte) error {
 	return w.Err
 }
 
-// complete completes the head once.
 func (w *Response) complete(p []byte) {
 	if !w.HeadOut {
 		w.HeadOut = true

@@ -226,7 +226,6 @@ func (b *Bound) Count() (running, waiting int) {
 	return len(b.begun), b.fresh.n
 }
 
-// late reports whether h's time has passed.
 func (b *Bound) late(h *Handshake) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

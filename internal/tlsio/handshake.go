@@ -190,7 +190,6 @@ func looksLikeHTTP(hdr [headerSize]byte) bool {
 	return false
 }
 
-// run runs the handshake.
 func (h *Handshake) run() conn.Next {
 	s := &shaking{h: h, next: conn.Close}
 	if ran, _ := h.link.Do(s); !ran {

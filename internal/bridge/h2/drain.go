@@ -53,7 +53,6 @@ func (s *Session) startDrain() {
 	s.beginDrainLocked()
 }
 
-// beginDrainLocked is startDrain with mu held.
 func (s *Session) beginDrainLocked() {
 	if s.drain.on || s.closing {
 		return

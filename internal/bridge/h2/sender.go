@@ -196,7 +196,6 @@ func (w *sender) putDataLocked(st *stream, a, b []byte, n int, end bool) (_, _ [
 	return a, b
 }
 
-// putBlockLocked appends a header block.
 func (w *sender) putBlockLocked(st *stream, block []byte, end bool) {
 	if w.tableDue {
 		w.tableDue = false
@@ -207,7 +206,6 @@ func (w *sender) putBlockLocked(st *stream, block []byte, end bool) {
 	w.sentAll += int64(len(block))
 }
 
-// rstLocked appends a RST_STREAM frame.
 func (w *sender) rstLocked(id uint32, code http2.ErrCode) {
 	w.roomLocked(http2.HeaderLen + 4)
 	w.out.B = http2.AppendRST(w.out.B, id, code)

@@ -55,7 +55,6 @@ var stateNames = [states]string{
 
 func (s state) String() string { return stateNames[s] }
 
-// in reports whether s is one of set.
 func (s state) in(set stateSet) bool { return set>>s&1 != 0 }
 
 type stateSet uint16
