@@ -15,7 +15,6 @@ type ending struct {
 	*suite
 	s       *script
 	c       *client
-	slots   slots
 	entered chan bool  // user code has begun
 	leave   chan bool  // closed to let it go on
 	gone    chan bool  // PeerGone was called
@@ -108,10 +107,11 @@ var states = []state{
 		s.send("no\n")
 		return conn.Linger
 	}, begin: func(e *ending) { e.c.Send("go\n"); e.c.Want("no\n") }},
-	{name: "waiting for a slot", begin: func(e *ending) {
-		e.s.slots = e.slots.Semaphore
+	{name: "waiting", begin: func(e *ending) {
+		held := make(chan bool, 1)
+		e.s.held = held
 		e.c.Send("next\n")
-		e.slots.awaited(e.suite)
+		servertest.Await(e.T, held, "the wait")
 	}},
 	{name: "runs", line: func(e *ending, s *script) conn.Next {
 		s.Share()
@@ -178,7 +178,7 @@ func testEnds(x *suite) {
 
 func (x *suite) testEnd(st state, w way) {
 	e := &ending{
-		suite: x, slots: newSlots(x), entered: make(chan bool, 1), leave: make(chan bool),
+		suite: x, entered: make(chan bool, 1), leave: make(chan bool),
 		gone: make(chan bool, 10), err: make(chan error, 1),
 	}
 	e.s = &script{onWritable: ignore, onGone: func(bool) {
@@ -189,9 +189,6 @@ func (x *suite) testEnd(st state, w way) {
 	}}
 	e.s.line = func(s *script, line string) conn.Next {
 		if strings.HasSuffix(line, "next") || st.line == nil {
-			if s.slots != nil {
-				defer s.slots.Release()
-			}
 			return s.send(line + "\n")
 		}
 		return st.line(e, s)
@@ -216,8 +213,8 @@ func (x *suite) testEnd(st state, w way) {
 	case st.name == "partial" && w.drain:
 		// It may be completed.
 		e.c.Send("xt\n")
-	case st.name == "waiting for a slot":
-		e.slots.Release()
+	case st.name == "waiting":
+		e.s.release()
 	case strings.HasPrefix(st.name, "reading") && w.drain:
 		e.c.Send("next\n")
 	}

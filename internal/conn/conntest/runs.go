@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -296,47 +295,21 @@ func testPostWithin(x *suite) {
 	}
 }
 
-// testPostWaiting: a link that waits for a slot takes what is posted, now or when
-// it has the slot, and still gets the slot.
+// testPostWaiting: a link that waits takes what is posted, now or when the wait is over,
+// and still goes on then.
 func testPostWaiting(x *suite) {
-	slots := newSlots(x)
-	s := &script{slots: slots.Semaphore, line: func(s *script, line string) conn.Next {
-		defer slots.Release()
-		return s.send(line + "\n")
-	}}
+	s := &script{held: make(chan bool, 1)}
 	c := x.open(Options{}, s)
 	c.Send("a\n")
-	slots.awaited(x)
+	servertest.Await(x.T, s.held, "the wait")
 	posted := make(chan bool, 1)
 	s.post(func() conn.Next { posted <- true; return conn.More })
-	slots.Release()
+	s.release()
 	c.Want("a\n")
 	servertest.Await(x.T, posted, "what was posted")
 	c.Send("b\n")
 	c.Want("b\n")
 }
-
-// slots are one that is taken, and room for one that waits.
-type slots struct{ *loop.Semaphore }
-
-func newSlots(x *suite) slots {
-	s := slots{loop.NewSemaphore(1, 1)}
-	if s.Acquire(passer{s}) != loop.Admitted {
-		x.Fatal("no slot")
-	}
-	return s
-}
-
-// awaited waits until a link waits for the slot. It takes no place of its own, as the link
-// may come to find it full.
-func (s slots) awaited(x *suite) {
-	servertest.Eventually(x.T, "the slot is waited for", func() bool { return s.Waiting() == 1 })
-}
-
-// passer is a waiter that wants no slot.
-type passer struct{ slots }
-
-func (p passer) Acquired() { p.Release() }
 
 // testGoexit: user code that ends its goroutine costs its connection and no more.
 func testGoexit(x *suite) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
-	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -30,9 +29,8 @@ type script struct {
 	owner  *atomic.Int32    // shared by sessions that follow each other on a Link
 	run    func() conn.Next // what waits for Data on a goroutine
 	paused bool             // Data consumes nothing
-	// slots, if not nil, are taken before a line and given back by it. waiting is
-	// the line that waits for one.
-	slots   *loop.Semaphore
+	// held, if not nil, is sent to for a line that waits for release. waiting is the line.
+	held    chan bool
 	waiting *string
 
 	expired, writables, drains, closes atomic.Int32
@@ -129,22 +127,23 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	}
 }
 
-// take serves a line, if there is a slot for it.
+// take serves a line, or has it wait for release.
 func (s *script) take(line string) conn.Next {
-	if s.slots != nil {
-		switch s.slots.Acquire(s) {
-		case loop.Queued:
-			s.waiting = &line
-			return conn.Wait
-		case loop.Refused:
-			return s.send("busy\n")
-		}
+	if s.held == nil {
+		return s.serveLine(line)
 	}
-	return s.serveLine(line)
+	s.waiting = &line
+	s.held <- true
+	return conn.Wait
 }
 
-// Acquired implements loop.Waiter.
-func (s *script) Acquired() { s.post(func() conn.Next { return conn.Requeue }) }
+// release has the line served that waits, and others.
+func (s *script) release() {
+	s.post(func() conn.Next {
+		s.held = nil
+		return conn.Requeue
+	})
+}
 
 func (s *script) serveLine(line string) conn.Next {
 	if s.line == nil || s.only != "" && s.only != line {
@@ -153,7 +152,7 @@ func (s *script) serveLine(line string) conn.Next {
 	return s.line(s, line)
 }
 
-// resumeLine serves the line that has waited for a slot, if there is one.
+// resumeLine serves the line that has waited, if there is one.
 func (s *script) resumeLine() (next conn.Next, ok bool) {
 	line := s.waiting
 	if line == nil {
@@ -280,12 +279,6 @@ func (s *script) PeerGone(reset bool) {
 
 // Closed implements conn.Session.
 func (s *script) Closed(hijacked bool) {
-	if s.waiting != nil {
-		s.waiting = nil
-		if s.slots != nil && !s.slots.Withdraw(s) {
-			s.slots.Release()
-		}
-	}
 	if s.closes.Add(1) == 1 {
 		s.closed <- hijacked
 	}
