@@ -32,8 +32,6 @@ func (c *Conn) drain(ago int64) {
 	}
 }
 
-// Spare reports whether the connection could give way to another, and since when,
-// like loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	since, idle, session := c.waits, c.session == nil || c.idle, c.session
@@ -50,7 +48,6 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	return conn.SpareHead(since, now)
 }
 
-// GiveWay ends the connection soon if it is still spare.
 func (c *Conn) GiveWay() bool {
 	_, ok := c.Spare()
 	if ok {
@@ -59,7 +56,6 @@ func (c *Conn) GiveWay() bool {
 	return ok
 }
 
-// Active reports whether the connection has a request in progress, or a part of one.
 func (c *Conn) Active() bool {
 	c.mu.Lock()
 	s, active := c.session, c.serving || !c.idle
@@ -74,7 +70,6 @@ func (c *Conn) Active() bool {
 	return active
 }
 
-// CloseIdle ends the connection if it is idle, and leaves it alone otherwise.
 func (c *Conn) CloseIdle() {
 	c.mu.Lock()
 	idle := c.idle
@@ -84,8 +79,6 @@ func (c *Conn) CloseIdle() {
 	}
 }
 
-// Kill ends the connection immediately; calls of user code that runs on it
-// fail.
 func (c *Conn) Kill() {
 	c.mu.Lock()
 	hijacked, s, nc := c.hijacked, c.session, c.nc

@@ -15,7 +15,6 @@ func (c *Conn) SetTLS(version uint16) {
 	c.version = version
 }
 
-// Running does what that of conn.Conn does. Safe for concurrent use.
 func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 	c.mu.Lock()
 	session := c.session
@@ -25,7 +24,6 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 	}
 }
 
-// Inspect does what that of conn.Conn does. Safe for concurrent use.
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
 	session, lent, idle, version := c.session, c.lent, c.idle, c.version

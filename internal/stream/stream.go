@@ -31,8 +31,8 @@ const (
 	drainGrace = 5 * time.Millisecond
 )
 
-// Conn is a Link driven by one goroutine, its owner, which calls Run, or Drive and End. Drain, CloseIdle,
-// GiveWay and Kill are safe for concurrent use.
+// Conn is a Link driven by one goroutine, its owner, which calls Run, or Drive and End. To its server it is
+// a conn.Driven.
 type Conn struct {
 	base     net.Conn                  // immutable; nc without a Layer and a guard
 	nc       net.Conn                  // used by the owner; changed with mu held
@@ -80,6 +80,7 @@ type Conn struct {
 var (
 	_ conn.Link    = (*Conn)(nil)
 	_ conn.Splicer = (*Conn)(nil)
+	_ conn.Driven  = (*Conn)(nil)
 )
 
 // New makes a connection over nc, which may be one of Guard's, and which t, unless it is nil, counts,

@@ -75,8 +75,6 @@ func testExpired(x *suite) {
 		}
 		if i == 2 {
 			c.Send("a partial ") // is no reason not to
-		}
-		if i == 2 {
 			c.Send("line\n")
 			c.Want("a partial line\n")
 		}

@@ -45,29 +45,22 @@ func (k *keystream) xor(p []byte) {
 
 // Open implements conn.Layer.
 func (l *Layer) Open(dst, src []byte) (out []byte, n int, err error) {
-	for out = dst; ; {
-		if l.ended {
-			return out, n, io.EOF
-		}
-		if len(src)-n < 2 {
-			return out, n, nil
-		}
-		size := int(binary.BigEndian.Uint16(src[n:]))
-		switch {
-		case size > maxRecord:
+	for out = dst; !l.ended; {
+		r := src[n:]
+		if len(r) >= 2 && binary.BigEndian.Uint16(r) > maxRecord {
 			return out, n, errRecord
-		case size == 0:
-			n += 2
-			l.ended = true
-			continue
-		case len(src)-n < 2+size:
+		}
+		size := l.First(r)
+		if size == 0 {
 			return out, n, nil
 		}
+		l.ended = size == 2
 		have := len(out)
-		out = append(out, src[n+2:n+2+size]...)
+		out = append(out, r[2:size]...)
 		l.open.xor(out[have:])
-		n += 2 + size
+		n += size
 	}
+	return out, n, io.EOF
 }
 
 // Seal implements conn.Layer.
