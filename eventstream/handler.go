@@ -19,16 +19,8 @@ import (
 // A Handler is an http.Handler that opens streams and calls the functions of its
 // [Options]. Make it with [New].
 type Handler struct {
-	onOpen    func(*Stream, *http.Request)
-	onClose   func(*Stream)
-	retry     time.Duration
-	last      []byte
-	maxUnsent int
-	slow      Slow
-	max       int
-	compress  bool
-	param     string
-	logger    *slog.Logger
+	o    Options // with defaults
+	last []byte
 
 	// In ticks; 0 for none.
 	tick           time.Duration
@@ -47,11 +39,8 @@ func New(o *Options) (*Handler, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	h := &Handler{
-		onOpen: o.OnOpen, onClose: o.OnClose,
-		retry: cmp.Or(o.Retry, defaultRetry), maxUnsent: cmp.Or(o.MaxUnsent, defaultMaxUnsent),
-		slow: o.Slow, max: o.MaxStreams, compress: o.Compression, param: o.LastIDParam, logger: o.Logger,
-	}
+	h := &Handler{o: *o}
+	h.o.Retry, h.o.MaxUnsent = cmp.Or(o.Retry, defaultRetry), cmp.Or(o.MaxUnsent, defaultMaxUnsent)
 	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
 	}
@@ -85,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("Cache-Control", "no-cache, no-transform")
 	}
 	head.Set("X-Accel-Buffering", "no") // nginx
-	zip := h.compress && acceptsGzip(head, r) && len(head["Content-Encoding"]) == 0
+	zip := h.o.Compression && acceptsGzip(head, r) && len(head["Content-Encoding"]) == 0
 	if r.Method == http.MethodHead {
 		if zip {
 			head.Set("Content-Encoding", coding.Gzip.Token())
@@ -104,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.max > 0 && h.streams.Len()+h.opening >= h.max {
+	if h.closed || h.o.MaxStreams > 0 && h.streams.Len()+h.opening >= h.o.MaxStreams {
 		return false
 	}
 	h.opening++
@@ -150,8 +139,8 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 		s.mu.Lock()
 		s.begin()
 		s.mu.Unlock()
-		if h.onOpen != nil {
-			h.onOpen(s, r)
+		if h.o.OnOpen != nil {
+			h.o.OnOpen(s, r)
 		}
 	}, func(returned bool) {
 		s.opened()
@@ -167,8 +156,8 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 // lastID returns the ID of the last event that the client has received, or "".
 func (h *Handler) lastID(r *http.Request) string {
 	id := r.Header.Get("Last-Event-ID")
-	if id == "" && h.param != "" {
-		id = r.URL.Query().Get(h.param)
+	if id == "" && h.o.LastIDParam != "" {
+		id = r.URL.Query().Get(h.o.LastIDParam)
 	}
 	return strings.Clone(id)
 }

@@ -73,9 +73,9 @@ const (
 
 // appendRetry appends the time after which a client is to reconnect.
 func (h *Handler) appendRetry(b []byte) []byte {
-	if h.retry < 0 {
+	if h.o.Retry < 0 {
 		return append(b, ":\n\n"...)
 	}
-	e := Event{Retry: h.retry + rand.N(h.retry+1)}
+	e := Event{Retry: h.o.Retry + rand.N(h.o.Retry+1)}
 	return e.append(b)
 }

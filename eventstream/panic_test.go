@@ -40,7 +40,7 @@ func TestPanicOfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Poll{h: h}
-	partEnded(&p.parts, h.onClose, p, nil) // OnOpen has returned
+	partEnded(&p.parts, h.o.OnClose, p, nil) // OnOpen has returned
 	(*polled)(p).Closed()
 	if line := servertest.Await(t, logged, "the log"); !strings.Contains(line, "of the user's") {
 		t.Error(line)

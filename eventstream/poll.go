@@ -37,11 +37,7 @@ type PollOptions struct {
 // cost no goroutine on chert, and over HTTP/1 the connection can be used again, if the
 // request's body has been read. Make it with [NewPoll].
 type PollHandler struct {
-	onOpen      func(*Poll, *http.Request)
-	onClose     func(*Poll)
-	contentType string
-	timeout     time.Duration
-	logger      *slog.Logger
+	o PollOptions // with defaults
 
 	mu     sync.Mutex
 	polls  map[*Poll]struct{}
@@ -67,12 +63,9 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 	if o == nil {
 		o = new(PollOptions)
 	}
-	h := &PollHandler{
-		onOpen: o.OnOpen, onClose: o.OnClose,
-		contentType: cmp.Or(o.ContentType, "application/json"), timeout: cmp.Or(o.Timeout, 25*time.Second),
-		logger: o.Logger, polls: make(map[*Poll]struct{}),
-	}
-	for _, c := range []byte(h.contentType) {
+	h := &PollHandler{o: *o, polls: make(map[*Poll]struct{})}
+	h.o.ContentType, h.o.Timeout = cmp.Or(o.ContentType, "application/json"), cmp.Or(o.Timeout, 25*time.Second)
+	for _, c := range []byte(h.o.ContentType) {
 		if c < ' ' || c == 0x7f {
 			return nil, errors.New("eventstream: ContentType has control characters")
 		}
@@ -84,7 +77,7 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 // context ends then; on net/http's server when the poll has ended.
 func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
-	head.Set("Content-Type", h.contentType)
+	head.Set("Content-Type", h.o.ContentType)
 	if len(head["Cache-Control"]) == 0 {
 		head.Set("Cache-Control", "no-store, no-transform")
 	}
@@ -114,11 +107,11 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.wait(p)
 	exec.Finish(func() {
-		if h.onOpen != nil {
-			h.onOpen(p, r)
+		if h.o.OnOpen != nil {
+			h.o.OnOpen(p, r)
 		}
 	}, func(returned bool) {
-		partEnded(&p.parts, h.onClose, p, h.logger)
+		partEnded(&p.parts, h.o.OnClose, p, h.o.Logger)
 		if !returned {
 			p.Answer(nil)
 		}
@@ -134,8 +127,8 @@ func (h *PollHandler) wait(p *Poll) {
 	p.mu.Lock()
 	if !p.gone {
 		h.polls[p] = struct{}{}
-		if h.timeout > 0 {
-			p.timer = time.AfterFunc(h.timeout, func() { p.Answer(nil) })
+		if h.o.Timeout > 0 {
+			p.timer = time.AfterFunc(h.o.Timeout, func() { p.Answer(nil) })
 		}
 	}
 	p.mu.Unlock()
@@ -223,5 +216,5 @@ func (p *polled) Closed() {
 	h.mu.Lock()
 	delete(h.polls, (*Poll)(p))
 	h.mu.Unlock()
-	partEnded(&p.parts, h.onClose, (*Poll)(p), h.logger)
+	partEnded(&p.parts, h.o.OnClose, (*Poll)(p), h.o.Logger)
 }

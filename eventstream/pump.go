@@ -98,7 +98,7 @@ func (m *subscription) deliver(b *batch, first uint64) {
 		return
 	}
 	if m.behind {
-		if m.next < first && s.h.slow == SlowClose {
+		if m.next < first && s.h.o.Slow == SlowClose {
 			s.abort()
 		}
 		return
@@ -184,7 +184,7 @@ func (m *subscription) catchUp() {
 		}
 		t.mu.Lock()
 		if m.next < t.first {
-			if s.h.slow == SlowClose && !m.anywhere {
+			if s.h.o.Slow == SlowClose && !m.anywhere {
 				t.mu.Unlock()
 				s.abort()
 				return

@@ -50,7 +50,7 @@ func (s *Stream) opened() {
 	s.mu.Lock()
 	s.lastID = ""
 	s.mu.Unlock()
-	partEnded(&s.parts, s.h.onClose, s, s.h.logger)
+	partEnded(&s.parts, s.h.o.OnClose, s, s.h.o.Logger)
 }
 
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
@@ -83,7 +83,7 @@ func (s *Stream) Send(e Event) error {
 	defer s.mu.Unlock()
 	s.catchUp()
 	err := s.own(&f)
-	if err == ErrSlow && s.h.slow == SlowClose {
+	if err == ErrSlow && s.h.o.Slow == SlowClose {
 		s.abort()
 	}
 	return err
@@ -150,7 +150,7 @@ func (s *Stream) offer(p []byte, body int) error {
 	if s.ended {
 		return net.ErrClosed
 	}
-	much, err := s.link.Offer(p, body, s.h.maxUnsent)
+	much, err := s.link.Offer(p, body, s.h.o.MaxUnsent)
 	s.much = s.much || much
 	switch err {
 	case nil:
@@ -239,5 +239,5 @@ func (s *source) Closed() {
 	}
 	h := s.h
 	h.remove(s.stream())
-	partEnded(&s.parts, h.onClose, s.stream(), h.logger)
+	partEnded(&s.parts, h.o.OnClose, s.stream(), h.o.Logger)
 }

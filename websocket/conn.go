@@ -86,7 +86,7 @@ type Conn struct {
 	heard  int64    // when something was received, of Link.Now
 	pinged int64    // when the last Ping was sent, or when the wait for a Close frame ends
 	typ    Type
-	// subprotocol is the index in h.subprotocols, from 1; immutable.
+	// subprotocol is the index in h.o.Subprotocols, from 1; immutable.
 	subprotocol uint8
 	begun       bool
 	closing     bool         // the client's answer to a Close frame is awaited
@@ -129,7 +129,7 @@ func (c *Conn) Subprotocol() string {
 	if c.subprotocol == 0 {
 		return ""
 	}
-	return c.h.subprotocols[c.subprotocol-1]
+	return c.h.o.Subprotocols[c.subprotocol-1]
 }
 
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
@@ -229,7 +229,7 @@ func (c *Conn) Close(code Code, reason string) {
 
 // tooSlow ends the connection of a client that does not read.
 func (c *Conn) tooSlow() {
-	if c.h.slow != SlowClose {
+	if c.h.o.Slow != SlowClose {
 		return
 	}
 	c.mu.Lock()

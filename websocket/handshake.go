@@ -3,7 +3,6 @@ package websocket
 import (
 	"crypto/sha1"
 	"encoding/base64"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,22 +20,14 @@ import (
 // A Handler is an http.Handler that opens WebSocket connections and calls the
 // functions of its [Options]. Make it with [New].
 type Handler struct {
-	onOpen    func(*Conn, *http.Request)
-	onMessage func(*Conn, Type, []byte)
-	onClose   func(*Conn, Code, string)
-	serve     func(*Conn, *http.Request)
-
-	subprotocols []string
-	origins      []origin
-	limits       wsframe.Limits
-	maxUnsent    int
-	slow         Slow
-	ping, idle   int64 // nanoseconds; 0 for none
-	compress     bool
-	threshold    int
-	params       wsdeflate.Params
-	logger       *slog.Logger
-	kind         string // of the user code, for its placement
+	o          Options // as they were given
+	origins    []origin
+	limits     wsframe.Limits
+	maxUnsent  int
+	ping, idle int64 // nanoseconds; 0 for none
+	threshold  int
+	params     wsdeflate.Params
+	kind       string // of the user code, for its placement
 
 	mu     sync.Mutex
 	conns  roster.Roster[Conn] // that have not ended
@@ -58,13 +49,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.add(c)
-	if h.serve != nil {
+	if h.o.Serve != nil {
 		h.serveAlone(c, r)
 		return
 	}
 	exec.Finish(func() {
-		if h.onOpen != nil {
-			h.onOpen(c, r)
+		if h.o.OnOpen != nil {
+			h.o.OnOpen(c, r)
 		}
 	}, func(returned bool) {
 		if !returned {
@@ -146,14 +137,14 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
 	}
 	t := takeover.Of(w)
-	if h.serve != nil {
+	if h.o.Serve != nil {
 		t = nil
 	}
 	if err == nil && t == nil && !tunnel && !hijackable(w) {
 		err = &refusal{http.StatusInternalServerError, "the http.ResponseWriter has no Hijack"}
 	}
 	extensions := ""
-	if err == nil && h.compress {
+	if err == nil && h.o.Compression != nil {
 		var p wsdeflate.Params
 		p, extensions, err = wsdeflate.Negotiate(r.Header["Sec-Websocket-Extensions"], h.params)
 		if err != nil {
@@ -289,7 +280,7 @@ func (h *Handler) allows(r *http.Request) bool {
 
 // choose returns which subprotocol is used, from 1, or 0.
 func (h *Handler) choose(r *http.Request) uint8 {
-	for i, p := range h.subprotocols {
+	for i, p := range h.o.Subprotocols {
 		for _, v := range r.Header["Sec-Websocket-Protocol"] {
 			for offered := range strings.SplitSeq(v, ",") {
 				if strings.Trim(offered, " \t") == p {

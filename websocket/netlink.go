@@ -93,5 +93,5 @@ func (l *netLink) Run() (ok bool) {
 
 // logEnd logs a panic of user code with its stack.
 func (h *Handler) logEnd(peer net.Addr, e exec.End) {
-	e.Log(h.logger, "websocket: panic", "peer", fmt.Sprint(peer))
+	e.Log(h.o.Logger, "websocket: panic", "peer", fmt.Sprint(peer))
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,15 +147,13 @@ func New(o *Options) (*Handler, error) {
 		o = new(Options)
 	}
 	h := &Handler{
-		onOpen: o.OnOpen, onMessage: o.OnMessage, onClose: o.OnClose, serve: o.Serve,
-		subprotocols: append([]string(nil), o.Subprotocols...),
-		maxUnsent:    or(o.MaxUnsent, defaultMaxUnsent, -1),
-		slow:         o.Slow,
-		ping:         int64(or(o.PingInterval, defaultPingInterval, 0)),
-		idle:         int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
-		logger:       o.Logger,
-		kind:         newKind(),
+		o:         *o,
+		maxUnsent: or(o.MaxUnsent, defaultMaxUnsent, -1),
+		ping:      int64(or(o.PingInterval, defaultPingInterval, 0)),
+		idle:      int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
+		kind:      newKind(),
 	}
+	h.o.Subprotocols = slices.Clone(o.Subprotocols)
 	if o.PingInterval == 0 && h.idle > 0 {
 		h.ping = min(h.ping, h.idle/2) // or a client that is quiet is closed before it is asked
 	}
@@ -190,7 +189,6 @@ func New(o *Options) (*Handler, error) {
 		return nil, fmt.Errorf("websocket: Slow: unknown value %d", o.Slow)
 	}
 	if c := o.Compression; c != nil {
-		h.compress = true
 		h.threshold = or(c.Threshold, defaultThreshold, 1) // an empty message is never compressed
 		window, client := or(c.Window, defaultWindow, -1), or(c.ClientWindow, defaultWindow, -1)
 		for _, w := range []int{window, client} {

@@ -85,7 +85,7 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	c.mu.Lock()
 	c.alone, c.serves = true, true
 	c.mu.Unlock()
-	exec.Finish(func() { h.serve(c, r) }, func(returned bool) {
+	exec.Finish(func() { h.o.Serve(c, r) }, func(returned bool) {
 		s.finish()
 		c.mu.Lock()
 		ended := c.ended

@@ -210,7 +210,7 @@ func (s *session) proceed() link.Next {
 
 // ignores reports whether messages are not delivered any more, or never.
 func (s *session) ignores() bool {
-	return s.closed.Load() || s.h.onMessage == nil && !s.alone
+	return s.closed.Load() || s.h.o.OnMessage == nil && !s.alone
 }
 
 // drop ends the use of the message that is delivered, or of a piece of one.
@@ -246,7 +246,7 @@ func (s *session) Run() {
 			s.uncork() // what was sent before the panic, or the goroutine's end
 		}
 	}()
-	s.h.onMessage(s.conn(), s.typ, s.message())
+	s.h.o.OnMessage(s.conn(), s.typ, s.message())
 	returned = true
 }
 
@@ -388,7 +388,7 @@ func (s *session) Closed(hijacked bool) {
 		m.room.ended(s.conn())
 	}
 	s.h.remove(s.conn())
-	if f := s.h.onClose; f != nil {
+	if f := s.h.o.OnClose; f != nil {
 		go exec.Call(func() { f(s.conn(), Code(why.Code), why.Reason) },
 			func(e exec.End) { s.h.logEnd(s.link.RemoteAddr(), e) })
 	}
