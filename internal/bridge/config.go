@@ -71,7 +71,7 @@ type Config struct {
 	Shared conn.Shared
 
 	locals locals
-	strays strays
+	strays sync.Map // of stray, by sessions
 }
 
 // locals caches the local addresses of connections: there are few, and idle
