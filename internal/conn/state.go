@@ -3,45 +3,31 @@ package conn
 import "github.com/chert-http/chert/internal/poll"
 
 // The state word. While the loop owns the connection and runs no user code it
-// is 0, and events are in Conn.ready.
+// is 0, and events are in Conn.ready, whose bits the first three are.
 const (
-	owned     uint32 = 1 << iota // a goroutine that does not drive the loop is the owner
-	readable                     // the socket may have unread bytes, an end or an error
-	writable                     // the socket may take bytes again
-	ended                        // the peer has sent FIN, or the connection is dead
-	waitRead                     // the owner sleeps until readable; the goroutine that clears it ends the sleep
-	waitWrite                    // the same for writable
-	shut                         // the server is closing: the owner must stop
-	hijacked                     // the socket no longer belongs to the server; ignore all
+	readable = uint32(poll.Readable)   // the socket may have unread bytes, an end or an error
+	writable = uint32(poll.Writable)   // the socket may take bytes again
+	ended    = uint32(poll.PeerClosed) // the peer has sent FIN, or the connection is dead
+	events   = readable | writable | ended
 )
 
-// stateOf translates readiness into bits.
-func stateOf(r poll.Ready) (s uint32) {
-	if r&poll.Readable != 0 {
-		s |= readable
-	}
-	if r&poll.Writable != 0 {
-		s |= writable
-	}
-	if r&(poll.PeerClosed|poll.Hangup) != 0 {
-		s |= ended
-	}
-	return s
-}
+const (
+	owned     uint32 = 1 << (8 + iota) // a goroutine that does not drive the loop is the owner
+	waitRead                           // the owner sleeps until readable; the goroutine that clears it ends the sleep
+	waitWrite                          // the same for writable
+	shut                               // the server is closing: the owner must stop
+	hijacked                           // the socket no longer belongs to the server; ignore all
+)
 
-// readyOf is the inverse.
-func readyOf(s uint32) (r poll.Ready) {
-	if s&readable != 0 {
-		r |= poll.Readable
-	}
-	if s&writable != 0 {
-		r |= poll.Writable
-	}
-	if s&ended != 0 {
+// stateOf translates readiness into bits, readyOf bits into readiness.
+func stateOf(r poll.Ready) uint32 {
+	if r&poll.Hangup != 0 {
 		r |= poll.PeerClosed
 	}
-	return r
+	return uint32(r) & events
 }
+
+func readyOf(s uint32) poll.Ready { return poll.Ready(s & events) }
 
 // claim clears a wait bit and reports whether this call did. A goroutine other
 // than the sleeper that clears it must send once on the sleeper's channel.
