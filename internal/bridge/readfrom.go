@@ -115,11 +115,8 @@ func (w *Response) zeroCopy(src io.Reader) (sent int64, ok bool, err error) {
 func (w *Response) beginZeroCopy(n int64) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.hijacked():
-		return 0, http.ErrHijacked
-	case w.Done:
-		return 0, errDone
+	if err := w.unusable(); err != nil {
+		return 0, err
 	}
 	if !w.wroteHeader {
 		w.writeHeader(http.StatusOK)
@@ -142,12 +139,10 @@ func (w *Response) passBy(n int64, f func() (int64, error)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Another goroutine may have used the response since beginZeroCopy.
-	switch {
-	case w.hijacked():
-		return 0, http.ErrHijacked
-	case w.Done:
-		return 0, errDone
-	case w.Length != -1 && w.Written+n > w.Length:
+	if err := w.unusable(); err != nil {
+		return 0, err
+	}
+	if w.Length != -1 && w.Written+n > w.Length {
 		w.Written += n // as beginWrite counts
 		return 0, http.ErrContentLength
 	}

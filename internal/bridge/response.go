@@ -69,8 +69,16 @@ func (w *Response) end() {
 
 func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 
-// usable reports whether the handler may use the connection. mu is held.
-func (w *Response) usable() bool { return !w.Done && !w.hijacked() }
+// unusable returns why the handler may not use the connection, or nil. mu is held.
+func (w *Response) unusable() error {
+	switch {
+	case w.hijacked():
+		return http.ErrHijacked
+	case w.Done:
+		return errDone
+	}
+	return nil
+}
 
 // errDone is the error of a response after its handler has returned.
 var errDone = errors.New("chert: response used after its handler returned")
@@ -144,7 +152,7 @@ func (w *Response) noContinue() {
 func (w *Response) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.canContinue.Swap(false) || !w.usable() {
+	if !w.canContinue.Swap(false) || w.unusable() != nil {
 		return
 	}
 	// RFC 9110 section 7.8: the 100 that a body waits for comes before a 101,
@@ -173,14 +181,11 @@ func (w *Response) WriteString(s string) (int, error) {
 
 // beginWrite checks that n bytes may be written now.
 func (w *Response) beginWrite(n int) error {
-	switch {
-	case w.hijacked():
-		if n > 0 {
+	if err := w.unusable(); err != nil {
+		if n > 0 && err == http.ErrHijacked {
 			w.complain("http: response.Write on hijacked connection from %s")
 		}
-		return http.ErrHijacked
-	case w.Done:
-		return errDone
+		return err
 	}
 	w.noContinue()
 	if !w.wroteHeader {
@@ -264,7 +269,7 @@ func (w *Response) Flush() { w.FlushError() }
 func (w *Response) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.usable() {
+	if w.unusable() != nil {
 		return errDone
 	}
 	if !w.wroteHeader {

@@ -62,11 +62,8 @@ func (w *Response) FreeSlot() { w.x.m.Release() }
 func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.hijacked():
-		return http.ErrHijacked
-	case w.Done:
-		return errDone
+	if err := w.unusable(); err != nil {
+		return err
 	}
 	w.noContinue()
 	if !w.wroteHeader { // what wraps w may have kept it back
