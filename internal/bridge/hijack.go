@@ -54,9 +54,7 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.x.accountEarly()
 	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)
 	w.x.m.Release()
-	if watched := w.outcome(); watched.Watched() {
-		o = watched
-	}
+	o = w.outcome()
 	w.end()
 	if hook != nil {
 		w.x.c.ConnState(hook, http.StateHijacked)
