@@ -374,7 +374,9 @@ func (c *Conn) act(next Next) (goOn bool) {
 		if stalled {
 			return c.awaitPeer(q)
 		}
-		c.idle()
+		if l := c.layer(); l != nil && c.in == nil {
+			l.Idle()
+		}
 		c.arm()
 		return true
 	case Requeue:

@@ -26,7 +26,9 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	rest := append([]byte(nil), c.Buffered()...)
 	c.Discard(len(rest))
 	if layer != nil {
-		nc = layer.conn(nc)
+		raw := append([]byte(nil), layer.raw.Bytes()...)
+		layer.drop()
+		nc = layer.Conn(nc, raw)
 	}
 	c.Yield() // the user code no longer depends on the loop
 	c.state.Or(hijacked)

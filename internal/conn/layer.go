@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -250,13 +249,6 @@ func (l *layered) seal(p, q []byte) (n int) {
 	}
 }
 
-// idle is called when the session waits for more.
-func (c *Conn) idle() {
-	if l := c.layer(); l != nil && c.in == nil {
-		l.Idle()
-	}
-}
-
 // close tells the peer, once, that no more is sent, when all else has been: a peer that
 // is not told must take what it has for a part (RFC 8446 section 6.1). It reports whether
 // that waits in the queue for room in the socket.
@@ -274,10 +266,3 @@ func (l *layered) close(q *queue) (waits bool) {
 }
 
 func (l *layered) drop() { l.raw, l.sealed = l.raw.Drop(), l.sealed.Drop() }
-
-// conn is the layer over a hijacked socket.
-func (l *layered) conn(nc net.Conn) net.Conn {
-	raw := append([]byte(nil), l.raw.Bytes()...)
-	l.drop()
-	return l.Conn(nc, raw)
-}

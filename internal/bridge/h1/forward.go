@@ -213,7 +213,8 @@ func (f *forwarded) edit(dst, head []byte) []byte {
 func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
 	var all []byte
 	for _, k := range f.edits.Kept() {
-		if wire.IsList(k.Name) || !hasField(head, r, k.Name) {
+		has := func(f http1.Field) bool { return http1.FoldEqual(f.Name.Bytes(head), k.Name) }
+		if wire.IsList(k.Name) || !slices.ContainsFunc(r.Fields, has) {
 			all = http1.AppendField(all, k.Name, k.Value)
 		}
 	}
@@ -221,15 +222,6 @@ func (f *forwarded) addKept(add, head []byte, r *http1.Response) []byte {
 		return add
 	}
 	return append(all, add...)
-}
-
-func hasField(head []byte, r *http1.Response, name string) bool {
-	for i := range r.Fields {
-		if http1.FoldEqual(r.Fields[i].Name.Bytes(head), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // buffer returns out with room for n bytes more.

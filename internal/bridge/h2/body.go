@@ -176,7 +176,11 @@ func (st *stream) readBody(p []byte) (int, error) {
 	}
 	switch {
 	case st.body.size == 0 && st.remoteClosed && !st.body.dropped: // all has come, whatever has ended the stream since
-		st.mergeTrailerLocked()
+		for k, vv := range st.trailer { // those that the request has announced
+			if _, ok := st.Req.Trailer[k]; ok {
+				st.Req.Trailer[k] = vv
+			}
+		}
 		return n, io.EOF
 	case n > 0:
 		return n, nil
@@ -184,13 +188,4 @@ func (st *stream) readBody(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	return 0, st.err
-}
-
-// mergeTrailerLocked gives the request those of its trailers that it has announced.
-func (st *stream) mergeTrailerLocked() {
-	for k, vv := range st.trailer {
-		if _, ok := st.Req.Trailer[k]; ok {
-			st.Req.Trailer[k] = vv
-		}
-	}
 }

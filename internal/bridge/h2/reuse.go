@@ -80,14 +80,6 @@ func (st *stream) unkeepLocked() {
 	st.fields = 0
 }
 
-// giveSpareLocked gives the spare stream up, while no request is under way.
-func (s *Session) giveSpareLocked() {
-	if s.spare != nil {
-		pooled.Put(s.spare)
-		s.spare = nil
-	}
-}
-
 // shared is the Secured of a connection's requests. Below it nothing is kept, so that an idle connection is small.
 // It keeps what was negotiated while a request is under way.
 type shared struct {

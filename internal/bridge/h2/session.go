@@ -220,7 +220,10 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func
 		s.active = false
 		s.here.Store(nil) // or the last request would be kept while the connection is idle
 		s.since = s.Link.Now()
-		s.giveSpareLocked()
+		if s.spare != nil {
+			pooled.Put(s.spare)
+			s.spare = nil
+		}
 		s.shared.state.Store(nil)
 	}
 	s.setDeadlineLocked()

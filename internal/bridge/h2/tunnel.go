@@ -131,9 +131,6 @@ func (t *tunnel) beginLocked() {
 	s.feedLater(t) // the session begins even if nothing has come
 }
 
-// moreLocked reports whether something has come of which Data does not know.
-func (t *tunnel) moreLocked() bool { return t.st.body.size > 0 || t.st.remoteClosed && !t.eof }
-
 // A feeder is what gets the DATA of a stream in the end of Session.Data: a tunnel, or a request that is
 // forwarded.
 type feeder interface {
@@ -319,7 +316,7 @@ func (t *tunnel) act(next conn.Next) {
 	}
 	switch next {
 	case conn.More:
-		if t.moreLocked() {
+		if st.body.size > 0 || st.remoteClosed && !t.eof { // something has come of which Data does not know
 			s.feedLater(t)
 		}
 	case conn.Requeue:
