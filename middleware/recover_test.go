@@ -76,19 +76,27 @@ func TestRecoverPlain(t *testing.T) {
 			rw.Flush()
 			panic("after Hijack")
 		}
+		if r.URL.Path == "/copy" {
+			io.Copy(w, struct{ io.Reader }{io.MultiReader(strings.NewReader(page), panickingReader{})})
+		}
 		io.WriteString(w, "half")
 		http.NewResponseController(w).Flush()
 		panic("late")
 	})), func(t *testing.T, url string, c *http.Client) {
-		res, err := c.Get(url)
-		if err != nil {
-			t.Fatal(err)
+		for _, path := range []string{"/", "/copy"} {
+			res, err := c.Get(url + path)
+			if path == "/copy" && errors.Is(err, io.EOF) {
+				continue // nothing had been sent yet
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if b, err := io.ReadAll(res.Body); err == nil {
+				t.Errorf("%s: %d %q looks whole", path, res.StatusCode, b)
+			}
 		}
-		defer res.Body.Close()
-		if b, err := io.ReadAll(res.Body); err == nil {
-			t.Errorf("%d %q looks whole", res.StatusCode, b)
-		}
-		res, err = c.Get(url + "/hijack")
+		res, err := c.Get(url + "/hijack")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +106,10 @@ func TestRecoverPlain(t *testing.T) {
 		}
 	})
 }
+
+type panickingReader struct{}
+
+func (panickingReader) Read([]byte) (int, error) { panic("on purpose") }
 
 // The logged stack is the handler's part: without the frames of the server and the
 // runtime.

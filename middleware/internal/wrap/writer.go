@@ -375,11 +375,16 @@ func (w *Writer) ReadFrom(src io.Reader) (n int64, err error) {
 		// may fail before.
 		return io.Copy(writeOnly{w}, src)
 	}
+	returned := false
+	defer func() {
+		// A source that panics may have returned data before, which next has.
+		if n > 0 || !returned {
+			w.enter()
+			w.count(n)
+		}
+	}()
 	n, err = to.ReadFrom(src)
-	if n > 0 {
-		w.enter()
-		w.count(n)
-	}
+	returned = true
 	return n, err
 }
 
