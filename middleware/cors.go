@@ -120,13 +120,13 @@ func newCORS(o CORSOptions) (*cors, error) {
 	return c, nil
 }
 
-// allowed returns the origin to send, and whether it is allowed. n must be 1.
+// allowed returns the origin to send, and whether it is allowed. n must be 1, unless all are.
 func (c *cors) allowed(origin string, n int) (string, bool) {
+	if c.any {
+		return "*", true // always: responses do not depend on the origin, so caches may give them to any
+	}
 	if n != 1 {
 		return "", false
-	}
-	if c.any {
-		return "*", true
 	}
 	if own, ok := c.exact[origin]; ok {
 		return own, true

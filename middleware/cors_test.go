@@ -57,6 +57,7 @@ func TestCORS(t *testing.T) {
 		{"preflight of another", "OPTIONS", some, []string{"Origin", "https://c.example", "Access-Control-Request-Method", "PUT"}, 204, nope},
 		{"OPTIONS", "OPTIONS", some, []string{"Origin", "https://a.example"}, 200, fmt.Sprintf(yes, "https://a.example")},
 		{"all", "GET", CORSOptions{Origins: []string{"*"}}, []string{"Origin", "https://a.example"}, 200, "Allow-Origin: *"},
+		{"all, no origin", "GET", CORSOptions{Origins: []string{"*"}, Expose: []string{"X-B"}}, nil, 200, "Allow-Origin: *; Expose-Headers: X-B"},
 		{"all, preflight", "OPTIONS", CORSOptions{Origins: []string{"*"}, Headers: []string{"*"}}, []string{"Origin", "x://y", "Access-Control-Request-Method", "GET"}, 204,
 			"Allow-Headers: *; Allow-Origin: *; Vary: " + preflightVary},
 		{"none", "GET", CORSOptions{}, []string{"Origin", "https://a.example"}, 200, no},
