@@ -84,7 +84,8 @@ func (a *compressing) settle(p []byte) error {
 		}
 		h.Set("Content-Type", http.DetectContentType(sample))
 	}
-	a.decide(a.c.types(h.Get("Content-Type")))
+	// What follows Hijack is not coded.
+	a.decide(a.c.types(h.Get("Content-Type")) && !a.Hijacked())
 	held := a.held
 	a.held = nil
 	if len(held) == 0 {

@@ -99,6 +99,10 @@ func TestPassing(t *testing.T) {
 		var c net.Conn
 		var rw *bufio.ReadWriter
 		var err error
+		if r.URL.RawQuery == "begun" {
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(http.StatusOK)
+		}
 		if r.URL.RawQuery == "controller" {
 			c, rw, err = http.NewResponseController(w).Hijack()
 		} else {
@@ -177,8 +181,8 @@ func passing(t *testing.T, url string, c *http.Client, content string, seen chan
 	if strings.HasSuffix(t.Name(), "/chert") {
 		engine = "?chert"
 	}
-	conn, _ := dial(t, url, "GET /flush HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer token\r\n\r\n")
-	r := bufio.NewReader(conn)
+	flushed, _ := dial(t, url, "GET /flush HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer token\r\n\r\n")
+	r := bufio.NewReader(flushed)
 	for _, want := range []string{"one\n", "two\n"} {
 		for { // the head and the framing come too
 			line, err := r.ReadString('\n')
@@ -191,13 +195,18 @@ func passing(t *testing.T, url string, c *http.Client, content string, seen chan
 		}
 		seen <- struct{}{}
 	}
-	conn.Close()
+	flushed.Close()
 	for _, query := range []string{"", "?controller"} {
 		conn, all := dial(t, url, "GET /hijack"+query+" HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer token\r\n\r\n")
 		if got := all(); got != "mine" {
 			t.Errorf("hijack: got %q", got)
 		}
 		conn.Close()
+	}
+	conn, all := dial(t, url, "GET /hijack?begun HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer token\r\nAccept-Encoding: gzip\r\n\r\n")
+	head, rest, _ := strings.Cut(all(), "\r\n\r\n")
+	if conn.Close(); !strings.HasPrefix(head, "HTTP/1.1 200 ") || strings.Contains(head, "Content-Encoding") || rest != "mine" {
+		t.Errorf("hijack after the head: got %q, %q", head, rest)
 	}
 	for _, tt := range []struct {
 		path   string

@@ -21,8 +21,8 @@ var ErrDone = errors.New("middleware: response used after its handler returned")
 
 // A Hook receives what a handler writes and decides what is sent, by
 // Writer.PassHead and Writer.Next. Its methods are called one at a time, even
-// if several goroutines write. After Hijack only End is called, and nothing
-// after End.
+// if several goroutines write. Hijack calls Flush, with Hijacked true already, if
+// the response has begun; after it only End is called, and nothing after End.
 type Hook interface {
 	// WriteHeader receives a final status, once, before any Write. It may hold
 	// the head back.
@@ -423,16 +423,23 @@ func (w *Writer) FlushError() error {
 	return http.NewResponseController(w.next).Flush()
 }
 
-// Hijack implements http.Hijacker.
-func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+// Hijack implements http.Hijacker. Like servers, it sends first what was written.
+func (w *Writer) Hijack() (c net.Conn, rw *bufio.ReadWriter, err error) {
 	if w.hook != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.done {
 			return nil, nil, ErrDone
 		}
+		if w.began && !w.Hijacked() {
+			w.hijacked.Store(true)
+			defer func() { w.hijacked.Store(err == nil) }()
+			if err = w.hook.Flush(); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
-	c, rw, err := http.NewResponseController(w.next).Hijack()
+	c, rw, err = http.NewResponseController(w.next).Hijack()
 	if err == nil {
 		w.hijacked.Store(true)
 	}

@@ -53,6 +53,8 @@ func TestHook(t *testing.T) {
 		{"early hints", func(w http.ResponseWriter) { w.WriteHeader(103); w.WriteHeader(204) }, "No Content"},
 		{"101 is final", func(w http.ResponseWriter) { w.WriteHeader(101) }, "Switching Protocols"},
 		{"flush", func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, "OK flush"},
+		{"hijack", func(w http.ResponseWriter) { w.(http.Hijacker).Hijack() }, ""},
+		{"hijack late", func(w http.ResponseWriter) { w.WriteHeader(404); w.(http.Hijacker).Hijack(); w.Write([]byte("a")) }, "Not Found flush a"},
 		{"read from", func(w http.ResponseWriter) { w.(io.ReaderFrom).ReadFrom(strings.NewReader("abc")) }, "OK from abc"},
 	} {
 		n := new(noting)
