@@ -26,7 +26,8 @@ type BodyLimitOptions struct {
 // without Content-Length is cut off: the handler's Read returns an
 // *http.MaxBytesError, the handler chooses the response, and the connection ends
 // with it. For a handler that does not read such a body there is no limit, as with
-// http.MaxBytesHandler: its length is not known.
+// http.MaxBytesHandler: its length is not known. Nor is there one for what follows
+// CONNECT over HTTP/2 and HTTP/3, such as the messages of a WebSocket.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {
@@ -39,7 +40,7 @@ func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 		if c.Direct() && c.BodyLength() < 0 {
 			return filter.OnPlain // it has to be counted
 		}
-		if w, r := c.Plain(); r != nil && r.ContentLength != 0 && r.Body != nil {
+		if w, r := c.Plain(); r != nil && r.ContentLength != 0 && r.Body != nil && !tunnels(r) {
 			c.SetPlain(w, limitBody(w, r, max))
 		}
 		return filter.Pass

@@ -44,8 +44,10 @@ type TimeoutOptions struct {
 // the handler returns: it must observe its context. Reading the request's body,
 // and writing to a client that accepts nothing, are interrupted.
 //
-// A handler that takes the connection with Hijack has it without a limit. On the
-// fast path, where nothing may wait, there is none either.
+// A handler that takes the connection with Hijack has it without a limit, and its
+// context is no longer done at the limit. Over HTTP/2 and HTTP/3 CONNECT, which is how
+// WebSockets begin there, passes through. On the fast path, where nothing may wait,
+// there is no limit either.
 func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).Limit, time.Minute)
 	if limit < 0 {
@@ -53,15 +55,24 @@ func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	}
 	return func(next http.Handler) http.Handler {
 		return wrap.Handler(next,
-			func(w http.ResponseWriter, r *http.Request) { serveInTime(w, r, next, limit) },
+			func(w http.ResponseWriter, r *http.Request) {
+				if tunnels(r) {
+					next.ServeHTTP(w, r)
+					return
+				}
+				serveInTime(w, r, next, limit)
+			},
 			func(x *direct.Exchange, next direct.Handler) bool { return !x.Wire().Ahead() && next.ServeDirect(x) })
 	}
 }
 
+// tunnels reports whether the bodies of r and its response are a tunnel. Over HTTP/1 one begins with Hijack.
+func tunnels(r *http.Request) bool { return r.Method == http.MethodConnect && r.ProtoMajor >= 2 }
+
 func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	ctx, cancel, l := withLimit(r.Context(), limit)
 	defer cancel()
-	t := &timed{ctx: ctx, w: w, r: r, header: maps.Clone(w.Header())}
+	t := &timed{ctx: ctx, limit: l, w: w, r: r, header: maps.Clone(w.Header())}
 	if t.header == nil {
 		t.header = http.Header{}
 	}
@@ -92,6 +103,7 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 // sent, because 504 may be sent while the handler changes it.
 type timed struct {
 	ctx    context.Context
+	limit  *limit
 	w      http.ResponseWriter
 	r      *http.Request
 	header http.Header // the handler's
@@ -306,7 +318,11 @@ func (t *timed) FlushError() error {
 
 // Hijack implements http.Hijacker.
 func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	// First, so that no deadline is set on a connection that the handler owns.
+	// First, so that no deadline is set on a connection that the handler owns, and its context
+	// does not end.
+	if !t.limit.lift() {
+		<-t.ctx.Done()
+	}
 	if !t.halt() {
 		return nil, nil, http.ErrHandlerTimeout
 	}
@@ -319,7 +335,11 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, http.ErrHandlerTimeout
 	}
 	c, rw, err := http.NewResponseController(t.w).Hijack()
-	t.hijacked = err == nil
+	if err == nil {
+		t.hijacked = true
+	} else if !t.hijacked {
+		t.limit.lower()
+	}
 	return c, rw, err
 }
 

@@ -51,9 +51,51 @@ func TestTimeoutHijackAtDeadline(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
 	rec := httptest.NewRecorder()
-	w := &timed{ctx: ctx, w: rec, r: request("GET", "/", ""), header: http.Header{}, stop: func() bool { return true }}
+	w := &timed{ctx: ctx, limit: &limit{timer: time.NewTimer(0)}, w: rec, r: request("GET", "/", ""), header: http.Header{}, stop: func() bool { return true }}
 	if _, _, err := w.Hijack(); !errors.Is(err, http.ErrHandlerTimeout) || rec.Code != 504 {
 		t.Errorf("Hijack: %v, status %d", err, rec.Code)
+	}
+}
+
+// What a handler has taken has no limit, nor has what it derives of its context; if the
+// connection cannot be taken the limit stays.
+func TestTimeoutHijackLifts(t *testing.T) {
+	for _, can := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var w http.ResponseWriter = httptest.NewRecorder()
+			if can {
+				w = hijackable{w}
+			}
+			outer, leave := context.WithCancelCause(t.Context())
+			Chain(hf(func(w http.ResponseWriter, r *http.Request) {
+				derived, cancel := context.WithTimeout(r.Context(), time.Hour)
+				defer cancel()
+				for range 2 {
+					http.NewResponseController(w).Hijack()
+				}
+				began := time.Now()
+				after, cancel := context.WithTimeout(r.Context(), time.Minute)
+				defer cancel()
+				<-after.Done()
+				if took := time.Since(began); can && took != time.Minute || !can && took != time.Second {
+					t.Errorf("hijacked %v: done after %v", can, took)
+				}
+				if !can {
+					if derived.Err() != context.DeadlineExceeded || context.Cause(derived) != context.DeadlineExceeded {
+						t.Errorf("got %v, %v", derived.Err(), context.Cause(derived))
+					}
+					return
+				}
+				if _, ok := r.Context().Deadline(); ok || r.Context().Err() != nil {
+					t.Errorf("hijacked: it has a deadline, or has ended: %v", r.Context().Err())
+				}
+				leave(io.ErrClosedPipe)
+				<-derived.Done()
+				if derived.Err() != context.Canceled || context.Cause(derived) != io.ErrClosedPipe {
+					t.Errorf("got %v, %v", derived.Err(), context.Cause(derived))
+				}
+			}), Timeout(&TimeoutOptions{Limit: 2 * time.Second}), Timeout(&TimeoutOptions{Limit: time.Second})).ServeHTTP(w, request("GET", "/", "").WithContext(outer))
+		})
 	}
 }
 
@@ -157,7 +199,10 @@ func TestTimeoutServers(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			<-r.Context().Done()
+			time.Sleep(30 * time.Millisecond) // past the limit
+			if err := r.Context().Err(); err != nil {
+				t.Errorf("hijacked: %v", err)
+			}
 			rw.WriteString("mine")
 			rw.Flush()
 		case "/taken-slowly":
