@@ -175,7 +175,7 @@ func (t *timed) over() bool {
 		return true
 	}
 	forget(t.w.Header()) // fields set for a 1xx
-	if t.r.ContentLength != 0 {
+	if t.r.ContentLength != 0 && t.r.ProtoMajor < 2 {
 		// Otherwise the server might first read the body, which the handler
 		// reads.
 		t.w.Header().Set("Connection", "close")
@@ -217,7 +217,7 @@ func (t *timed) sendHeader() {
 	h := t.w.Header()
 	clear(h)
 	maps.Copy(h, t.header)
-	if t.closes {
+	if t.closes && t.r.ProtoMajor < 2 {
 		h.Set("Connection", "close")
 	}
 }

@@ -99,6 +99,28 @@ func TestTimeoutHijackLifts(t *testing.T) {
 	}
 }
 
+// What is left of a request's body would follow on its connection over HTTP/1; others have a stream for each.
+func TestTimeoutCloses(t *testing.T) {
+	for major, want := range map[int]string{1: "close", 2: "", 3: ""} {
+		for name, h := range map[string]http.Handler{
+			"late": hf(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+			"large": BodyLimit(&BodyLimitOptions{MaxSize: 10})(hf(func(w http.ResponseWriter, r *http.Request) {
+				_, err := io.ReadAll(r.Body)
+				http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			})),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				r := request("POST", "/", page)
+				r.ContentLength, r.ProtoMajor = -1, major
+				a := plain(Timeout(&TimeoutOptions{Limit: time.Second})(h), r)
+				if got := a.Header.Get("Connection"); a.Status != map[string]int{"late": 504, "large": 413}[name] || got != want {
+					t.Errorf("HTTP/%d, %s: %d, Connection %q", major, name, a.Status, got)
+				}
+			})
+		}
+	}
+}
+
 func TestTimeoutInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, h := range map[string]http.Handler{

@@ -193,7 +193,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 			case errors.As(err, &limit):
 				status = http.StatusRequestEntityTooLarge
 			}
-			w.Header().Set("Connection", "close")
+			if r.ProtoMajor < 2 {
+				w.Header().Set("Connection", "close")
+			}
 			http.Error(w, http.StatusText(status), status)
 			return nil, false
 		}

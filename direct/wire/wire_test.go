@@ -361,25 +361,27 @@ func TestServeHTTPBody(t *testing.T) {
 		length int64
 		status int
 		want   string
+		major  int // of the protocol's version
 	}{
-		{"none", nil, 0, 200, "0"},
-		{"empty", http.NoBody, 0, 200, "0"},
-		{"some", strings.NewReader("hello"), 5, 200, "5"},
-		{"the most", bytes.NewReader(make([]byte, MaxBody)), MaxBody, 200, fmt.Sprint(MaxBody)},
-		{"of unknown length", bytes.NewReader(make([]byte, MaxBody)), -1, 200, fmt.Sprint(MaxBody)},
-		{"one more", failing{errors.New("it was read")}, MaxBody + 1, 413, ""},
-		{"one more, of unknown length", bytes.NewReader(make([]byte, MaxBody+1)), -1, 413, ""},
-		{"cut", failing{io.ErrUnexpectedEOF}, 5, 400, ""},
-		{"late", failing{os.ErrDeadlineExceeded}, 5, 408, ""},
+		{"none", nil, 0, 200, "0", 1},
+		{"empty", http.NoBody, 0, 200, "0", 1},
+		{"some", strings.NewReader("hello"), 5, 200, "5", 1},
+		{"the most", bytes.NewReader(make([]byte, MaxBody)), MaxBody, 200, fmt.Sprint(MaxBody), 1},
+		{"of unknown length", bytes.NewReader(make([]byte, MaxBody)), -1, 200, fmt.Sprint(MaxBody), 1},
+		{"one more", failing{errors.New("it was read")}, MaxBody + 1, 413, "", 1},
+		{"one more, of unknown length", bytes.NewReader(make([]byte, MaxBody+1)), -1, 413, "", 1},
+		{"cut", failing{io.ErrUnexpectedEOF}, 5, 400, "", 1},
+		{"late", failing{os.ErrDeadlineExceeded}, 5, 408, "", 1},
+		{"cut, HTTP/2", failing{io.ErrUnexpectedEOF}, 5, 400, "", 2},
 	} {
 		req := httptest.NewRequest("POST", "/", tt.body)
-		req.ContentLength = tt.length
+		req.ContentLength, req.ProtoMajor = tt.length, tt.major
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, req)
 		if rec.Code != tt.status || tt.want != "" && rec.Body.String() != tt.want {
 			t.Errorf("%s: got %d %q", tt.name, rec.Code, rec.Body)
 		}
-		if closes := rec.Header().Get("Connection") == "close"; closes != (tt.status == 400 || tt.status == 408) {
+		if closes := rec.Header().Get("Connection") == "close"; closes != (tt.major < 2 && (tt.status == 400 || tt.status == 408)) {
 			t.Errorf("%s: got %v", tt.name, rec.Header())
 		}
 	}
