@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -54,7 +55,8 @@ func (f *Forward) Close() error {
 // Wrap passes requests that the server admits to next. The server gets a GET without a
 // body, with the fields of the request, cookies and credentials included, and with
 // X-Forwarded-Method, -Proto, -Host, -Uri and -For in place of all that the client has
-// sent under such names.
+// sent under such names. X-Forwarded-Uri is what the client asks for, so also in a Mount of
+// a Router, http.StripPrefix or middleware.Rewrite, which change the path for next.
 //
 // An answer with a status of 2xx that HTTP defines admits. 401, 403, 301, 302, 303, 307, 308
 // are the response to the client, with the body, and with all fields but those of the
@@ -215,10 +217,19 @@ func (f *Forward) describe(h http.Header, r *http.Request) {
 	h["X-Forwarded-Method"] = []string{r.Method}
 	h["X-Forwarded-Proto"] = []string{scheme}
 	h["X-Forwarded-Host"] = []string{r.Host}
-	h["X-Forwarded-Uri"] = []string{r.URL.RequestURI()}
+	h["X-Forwarded-Uri"] = []string{target(r)}
 	if ip := hostOf(r.RemoteAddr); ip != "" {
 		h["X-Forwarded-For"] = []string{ip}
 	}
+}
+
+// target returns the path and query that the client asks for, whatever a router or Rewrite
+// outside has made of them.
+func target(r *http.Request) string {
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasPrefix(u.Path, "/") {
+		return u.RequestURI()
+	}
+	return r.URL.RequestURI()
 }
 
 // log logs an error, unless it has logged in the last second or the client has left.

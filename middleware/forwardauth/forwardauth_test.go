@@ -21,6 +21,7 @@ import (
 	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/internal/testing/freeport"
 	"github.com/chert-http/chert/middleware"
+	"github.com/chert-http/chert/router"
 )
 
 // inner shows what a handler gets.
@@ -195,6 +196,37 @@ body`)
 			}
 		}
 	})
+}
+
+// The server decides about what the client asks for, not about what is left of it for the handler.
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	auth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if uri := r.Header.Get("X-Forwarded-Uri"); uri != "/admin/a%2Fb?q=1" {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, uri)
+		}
+	}))
+	defer auth.Close()
+	h := newForward(t, Options{URL: auth.URL}).Wrap(inner)
+	mux := router.New()
+	mux.Mount("/admin", h)
+	rewrite := middleware.Must(middleware.Rewrite(&middleware.RewriteOptions{Rules: []middleware.RewriteRule{{From: "^/admin/.*", To: "/public"}}}))
+	for name, h := range map[string]http.Handler{"none": h, "Mount": mux, "StripPrefix": http.StripPrefix("/admin", h), "Rewrite": rewrite(h)} {
+		both(t, h, func(t *testing.T, base string) {
+			for _, origin := range []string{"", "http://site.example"} {
+				if res, body := raw(t, base, "GET "+origin+"/admin/a%2Fb?q=1 HTTP/1.1\nHost: site.example\nConnection: close\n\n"); res.StatusCode != 200 {
+					t.Errorf("%s, %q: the server was told %d %q", name, origin, res.StatusCode, body)
+				}
+			}
+		})
+	}
+	r := httptest.NewRequest("GET", "/admin/a%2Fb?q=1", nil)
+	r.RequestURI = "" // made by a program
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != 200 {
+		t.Errorf("without RequestURI: %d %q", w.Code, w.Body)
+	}
 }
 
 // A server that sends without end, does not answer, breaks off or is not there admits
