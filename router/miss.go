@@ -32,6 +32,9 @@ func (t *table) decide(m *match, r *http.Request) outcome {
 		return outcome{status: http.StatusBadRequest}
 	}
 	raw := r.URL.EscapedPath()
+	if (raw == "" || raw[0] != '/') && strings.HasSuffix(removed(r, raw), "/") {
+		raw = "/" + raw // http.StripPrefix took the slash too: a redirect that adds it would lead here again
+	}
 	path, host := raw, r.URL.Host
 	if r.Method != http.MethodConnect {
 		path, host = pattern.CleanPath(raw), withoutPort(r.Host)
@@ -76,6 +79,18 @@ func (t *table) refuse(host, method, path string) outcome {
 // location is where a redirect of r from raw to path leads. A prefix that was
 // removed from the path before it came here is restored.
 func location(r *http.Request, raw, path string) string {
+	if prefix := removed(r, raw); prefix != "" {
+		path = pattern.CleanPath(prefix + path) // one slash at its beginning: it names no host
+	}
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	return path
+}
+
+// removed returns the prefix of the path that was removed before r came here, so that raw
+// remains; "" if there is none, or it is not known.
+func removed(r *http.Request, raw string) string {
 	whole, _, _ := strings.Cut(r.RequestURI, "?")
 	prefix, ok := strings.CutSuffix(whole, raw)
 	if !ok || prefix != "" && prefix[0] != '/' {
@@ -84,13 +99,10 @@ func location(r *http.Request, raw, path string) string {
 			prefix, ok = strings.CutSuffix(u.EscapedPath(), raw)
 		}
 	}
-	if ok && prefix != "" && prefix[0] == '/' {
-		path = pattern.CleanPath(prefix + path) // one slash at its beginning: it names no host
+	if !ok || prefix == "" || prefix[0] != '/' {
+		return ""
 	}
-	if r.URL.RawQuery != "" {
-		path += "?" + r.URL.RawQuery
-	}
-	return path
+	return prefix
 }
 
 // miss answers requests that have no route. It decides again, since middleware

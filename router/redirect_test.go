@@ -1,6 +1,9 @@
 package router_test
 
 import (
+	"cmp"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"testing"
@@ -41,6 +44,38 @@ func TestMountedRedirect(t *testing.T) {
 		req := &http.Request{Method: "GET", URL: u, RequestURI: target, Host: "h.com", Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 		if a := ask(r, req); a.status != 307 || a.location != want {
 			t.Errorf("%s: got %d to %s, want %s", target, a.status, a.location, want)
+		}
+	}
+}
+
+// A prefix that ends with a slash leaves a path without one, for which a redirect would lead to itself.
+func TestStrippedSlash(t *testing.T) {
+	t.Parallel()
+	inner := router.New()
+	inner.Handle("GET /{$}", say("root"))
+	inner.Handle("GET /users", say("users"))
+	inner.Handle("GET /dir/{$}", say("dir"))
+	inner.HandleFunc("GET /of/{name}", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.PathValue("name")) })
+	h := http.StripPrefix("/api/", inner)
+	for target, want := range map[string]string{
+		"/api/":                 "200 root ",
+		"/api/users":            "200 users users",
+		"/api/users?q=/":        "200 users users",
+		"/api/of/a%2Fb":         "200 a/b",
+		`/api/of/{"`:            `200 {"`,
+		"http://h.com/api/of/é": "200 é",
+		"/api/nothing":          "404 404 page not found\n",
+		"/api/dir":              "307 /api/dir/",
+		"/api/of//a":            "307 /api/of/a",
+	} {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := &http.Request{Method: "GET", URL: u, RequestURI: target, Host: "h.com", Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+		a := ask(h, req)
+		if got := fmt.Sprint(a.status, " ", cmp.Or(a.location, a.body)); got != want {
+			t.Errorf("%s: got %s, want %s", target, got, want)
 		}
 	}
 }
