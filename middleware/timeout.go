@@ -31,7 +31,9 @@ type TimeoutOptions struct {
 // is done (context.DeadlineExceeded), and:
 //
 //   - If the handler has sent nothing, 504 is sent immediately. Later writes are
-//     not sent, and Write returns http.ErrHandlerTimeout.
+//     not sent, and Write returns http.ErrHandlerTimeout. Over HTTP/2 and HTTP/3 its
+//     stream ends only when the handler returns, which clients wait for that read all of
+//     a response.
 //   - If its response has begun, Write fails too, and when the handler returns the
 //     connection is closed, so that the client can detect that the response is
 //     incomplete. A handler that observes its context and writes nothing more, such
