@@ -3,6 +3,7 @@ package middleware
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/rfc/coding"
@@ -176,5 +177,12 @@ func (a *compressing) End(returned bool) {
 	case a.out != nil:
 		a.out.Close()
 		a.out = nil
+		for name := range a.Header() {
+			if strings.HasPrefix(name, http.TrailerPrefix) {
+				// The server would give a body that is short now a Content-Length, and no trailers.
+				http.NewResponseController(a.Next()).Flush()
+				return
+			}
+		}
 	}
 }

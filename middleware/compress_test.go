@@ -289,6 +289,20 @@ func TestCompressShort(t *testing.T) {
 	}
 }
 
+// A body that has become so short that the server could give it a Content-Length has its trailers all the same.
+func TestCompressTrailers(t *testing.T) {
+	servers(t, Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, page)
+		w.Header().Set(http.TrailerPrefix+"X-Sum", "1")
+	})), func(t *testing.T, url string, c *http.Client) {
+		res, body, err := get(t, c, url, "Accept-Encoding", "gzip")
+		if got := decode(t, answer{Header: res.Header, Body: body}); err != nil || got != page || len(body) >= 2<<10 || res.Trailer.Get("X-Sum") != "1" {
+			t.Errorf("%v, %v, %d bytes, trailers %v", err, res.Header, len(body), res.Trailer)
+		}
+	})
+}
+
 // A digest is of the bytes that are sent.
 func TestCompressDigests(t *testing.T) {
 	ways(t, Must(Compress(nil)), handlerOf(func(x *direct.Exchange) {
