@@ -31,7 +31,8 @@ type ETagOptions struct {
 //
 // Only responses with status 200, without an ETag or a Content-Range and
 // without "Cache-Control: no-store", get a tag. Responses that are flushed or
-// are larger are not changed. HEAD gets one if the handler writes the body.
+// are larger are not changed. HEAD gets one if the handler writes the body to the
+// http.ResponseWriter, which a direct.Handler does not do on either path.
 // A handler that evaluates If-Match itself, as http.ServeContent does, knows no
 // tag of ETag's and refuses it.
 // ETag belongs inside of Compress.
@@ -54,7 +55,7 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 				returned = true
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
-				tags := x.Method() == http.MethodGet || x.Method() == http.MethodHead
+				tags := x.Method() == http.MethodGet // on the ordinary path there is no body for HEAD
 				if tags {
 					x.Wire().KeepHere() // it needs the body
 				}
@@ -188,8 +189,7 @@ func (a *tagging) End(returned bool) {
 // tagDirect is End for the fast path.
 func tagDirect(x *wire.Exchange, limit int) {
 	h := exchangeHeader{x}
-	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) || x.Size() == 0 &&
-		x.Method() == http.MethodHead {
+	if !taggable(x.Status(), h) || x.HasFile() || x.Size() > int64(limit) {
 		return
 	}
 	if r := x.Ready(); r != nil {
