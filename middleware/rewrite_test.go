@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -8,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chert-http/chert/chertest"
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/race"
+	"github.com/chert-http/chert/router"
 )
 
 // shows responds with the path and the query that it sees.
@@ -190,4 +193,23 @@ func FuzzRewrite(f *testing.F) {
 			t.Errorf("%q: direct %q, plain %q", p, a.Body, got.Body)
 		}
 	})
+}
+
+// A percent sign of the new path stands for itself, in a router inside too.
+func TestRewriteToPercent(t *testing.T) {
+	t.Parallel()
+	mux := router.New()
+	for _, pattern := range []string{"/of/100%25", "/value/{v}"} {
+		mux.Handle(pattern, direct.HandlerFunc(func(x *direct.Exchange) { fmt.Fprintf(x, "%s %s", x.Wire().Pattern(), x.PathValue("v")) }))
+	}
+	s := chertest.NewServer(Must(Rewrite(&RewriteOptions{Rules: []RewriteRule{
+		{From: "^/a$", To: "/of/100%"}, {From: "^/b$", To: "/value/50%"}, {From: "^/c$", To: "/value/%41"},
+	}}))(mux))
+	defer s.Close()
+	for path, want := range map[string]string{"/a": "/of/100%25 ", "/b": "/value/{v} 50%", "/c": "/value/{v} %41", "/of/100%25": "/of/100%25 "} {
+		res, body, err := get(t, s.Client(), s.URL+path)
+		if err != nil || res.StatusCode != 200 || body != want {
+			t.Errorf("%s: %d %q, %v, want %q", path, res.StatusCode, body, err, want)
+		}
+	}
 }

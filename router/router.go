@@ -121,8 +121,12 @@ func (r *Router) ServeDirect(x *direct.Exchange) bool {
 	return rt.direct != nil && rt.direct.ServeDirect(x)
 }
 
-// escaped reports whether the path had a percent sign when received.
+// escaped reports whether the path had a percent sign when received, or has one that
+// middleware has put there: then it is not in normal form.
 func escaped(x *direct.Exchange) bool {
+	if bytes.IndexByte(x.Path(), '%') >= 0 {
+		return true
+	}
 	i := bytes.IndexByte(x.Wire().Target(), '%')
 	return i >= 0 && bytes.IndexByte(x.Wire().Target()[:i], '?') < 0
 }
