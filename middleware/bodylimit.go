@@ -24,10 +24,11 @@ type BodyLimitOptions struct {
 // BodyLimit limits the bodies of requests to MaxSize bytes. A request whose
 // Content-Length is more gets 413, and its handler is not called. A longer body
 // without Content-Length is cut off: the handler's Read returns an
-// *http.MaxBytesError, the handler chooses the response, and the connection ends
-// with it. For a handler that does not read such a body there is no limit, as with
-// http.MaxBytesHandler: its length is not known. Nor is there one for what follows
-// CONNECT over HTTP/2 and HTTP/3, such as the messages of a WebSocket.
+// *http.MaxBytesError, the handler chooses the response, and over HTTP/1 the connection
+// ends with it, unless little of the body is left. For a handler that does not read such
+// a body there is no limit, as with http.MaxBytesHandler: its length is not known. Nor is
+// there one for what follows CONNECT over HTTP/2 and HTTP/3, such as the messages of a
+// WebSocket.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {

@@ -58,6 +58,9 @@ const (
 // all the same, so CORS does not protect against forged requests.
 // http.CrossOriginProtection does.
 //
+// It belongs around a Router or into the Router's own Use: preflights are OPTIONS, which
+// usually has no route, and then the middleware of a Group does not see them.
+//
 // Vary says what responses depend on. It is an error if "*" stands beside Credentials,
 // or if one of Origins is no origin.
 func CORS(o *CORSOptions) (func(http.Handler) http.Handler, error) {

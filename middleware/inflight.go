@@ -31,8 +31,9 @@ type InFlightOptions struct {
 
 // InFlight runs at most Max requests at the same time. Others get 503 with
 // Retry-After, at once or after they have waited. A request counts until its
-// handler returns, so one that streams, or has taken over its connection, counts
-// as long as that lasts.
+// handler returns, so for as long as that streams. The handlers of packages
+// eventstream and websocket return when a stream or a connection has begun, which
+// then does not count: PerClient bounds those, and eventstream.Options.MaxStreams.
 //
 // PerClient is independent of Max: requests beyond it get 429 with Retry-After at
 // once and do not wait. For it a request counts until its handler has returned and
