@@ -65,13 +65,21 @@ func (x *Exchange) Size() int64 {
 func (x *Exchange) SetHeader(name, value string) {
 	name = fieldName(name)
 	x.remove(name)
-	x.fields = append(x.fields, Field{name, value})
+	x.fields = append(x.fields, Field{name, oneLine(value)})
+}
+
+// oneLine makes spaces of CR and LF, as HTTP/1 does. HTTP/2 and HTTP/3 would drop the field.
+func oneLine(value string) string {
+	if strings.IndexByte(value, '\r') < 0 && strings.IndexByte(value, '\n') < 0 {
+		return value
+	}
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(value)
 }
 
 // AddHeader is SetHeader, but keeps the fields of that name that are set
 // already.
 func (x *Exchange) AddHeader(name, value string) {
-	x.fields = append(x.fields, Field{fieldName(name), value})
+	x.fields = append(x.fields, Field{fieldName(name), oneLine(value)})
 }
 
 // GetHeader returns the first value of a field of the response as it is now, ""

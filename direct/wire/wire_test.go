@@ -86,6 +86,25 @@ func TestFinish(t *testing.T) {
 	}
 }
 
+// A value is one line, over every protocol.
+func TestFieldOfLines(t *testing.T) {
+	var x Exchange
+	x.SetHeader("A", "1\r\nB: 2")
+	x.AddHeader("A", "3\n4\r5")
+	r := NewResponse(200, http.Header{"A": {"1\r\nB: 2", "3\n4\r5"}}, nil)
+	for name, fields := range map[string][]Field{"handler": x.Finish().Fields, "Response": r.fields} {
+		var got []string
+		for _, f := range fields {
+			if f.Name != "Content-Length" {
+				got = append(got, f.Name+": "+f.Value)
+			}
+		}
+		if want := []string{"A: 1  B: 2", "A: 3 4 5"}; !slices.Equal(got, want) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 func TestFinishDate(t *testing.T) {
 	for _, f := range []func(x *Exchange){
 		func(x *Exchange) { x.SetHeader("date", "now") },
