@@ -120,7 +120,10 @@ func (c *compress) around(next http.Handler) http.Handler {
 }
 
 func newCompress(o CompressOptions) (*compress, error) {
-	c := &compress{min: or(o.MinSize, 1024), types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders))}
+	c := &compress{
+		min:   max(or(o.MinSize, 1024), 1), // a coded form of nothing is longer
+		types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders)),
+	}
 	if c.types == nil {
 		c.types = coding.Compressible
 	}

@@ -48,7 +48,7 @@ func (c *compress) serveDirect(dx *direct.Exchange, next direct.Handler) bool {
 	case x.Status() == http.StatusNotModified:
 		unmodified(h, chosen, x.Fields())
 		return true
-	case size < int64(c.min) || size == 0 || !c.codable(x.Status(), h):
+	case size < int64(c.min) || !c.codable(x.Status(), h):
 		return true
 	case x.HasFile():
 		if x.GetHeader("Content-Type") == "" || c.types(x.GetHeader("Content-Type")) {
@@ -130,7 +130,7 @@ func (c *compress) derive(r *wire.Response, chosen coding.Coding) *wire.Response
 			weaken(h)
 		}
 		return wire.NewResponse(r.Status(), h, nil)
-	case len(body) < c.min || len(body) == 0 || !c.codable(r.Status(), h) || !c.types(h.Get("Content-Type")):
+	case len(body) < c.min || !c.codable(r.Status(), h) || !c.types(h.Get("Content-Type")):
 		return nil
 	}
 	vary(h)

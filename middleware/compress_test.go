@@ -289,6 +289,36 @@ func TestCompressShort(t *testing.T) {
 	}
 }
 
+// Nothing is not coded, also if the smallest response is.
+func TestCompressEmpty(t *testing.T) {
+	mw := Must(Compress(&CompressOptions{MinSize: -1}))
+	for name, h := range map[string]http.Handler{
+		"announced": hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Content-Length", "0")
+			w.WriteHeader(http.StatusOK)
+		}),
+		"written": hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			io.WriteString(w, "")
+		}),
+		"direct": direct.HandlerFunc(func(x *direct.Exchange) { x.SetHeader("Content-Type", "text/plain") }),
+		"ready":  direct.NewResponse(200, http.Header{"Content-Type": {"text/plain"}}, nil),
+	} {
+		r := request("GET", "/", "", "Accept-Encoding", "gzip")
+		answers := []answer{plain(mw(h), r)}
+		if d, ok := mw(h).(direct.Handler); ok {
+			a, _ := directly(t, d.(http.Handler), r)
+			answers = append(answers, a)
+		}
+		for _, a := range answers {
+			if a.Status != 200 || a.Body != "" || a.Header.Get("Content-Encoding") != "" {
+				t.Errorf("%s: got %v", name, a)
+			}
+		}
+	}
+}
+
 // A body that has become so short that the server could give it a Content-Length has its trailers all the same.
 func TestCompressTrailers(t *testing.T) {
 	servers(t, Must(Compress(nil))(hf(func(w http.ResponseWriter, r *http.Request) {
