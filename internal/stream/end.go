@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -119,7 +120,9 @@ func (c *Conn) End(next conn.Next) {
 	case conn.Reset:
 		c.out.Drop()
 	default:
-		c.out.Carried()
+		if c.out.Carried(); next == conn.Close && c.unread() {
+			next = conn.Linger
+		}
 	}
 	c.point(0)
 	c.clock.End()
@@ -143,6 +146,23 @@ func (c *Conn) End(next conn.Next) {
 	c.endSkip()
 	c.out.Carried()
 	c.session.Closed(false)
+}
+
+// unread does what that of conn.Conn does, below TLS too. What is no socket passes for read.
+func (c *Conn) unread() bool {
+	n := 0
+	guard(c.nc, func() error {
+		s, ok := c.below().(syscall.Conn)
+		if !ok {
+			return nil
+		}
+		raw, err := s.SyscallConn()
+		if err != nil {
+			return err
+		}
+		return raw.Control(func(fd uintptr) { n, _ = sys.Peek(int(fd)) })
+	})
+	return n > 0
 }
 
 // linger sends FIN and reads until the peer has closed too, conn.LingerLimit at most: for a
