@@ -84,8 +84,12 @@ type Options struct {
 	// Rules set fields by file pattern. All rules that match apply, in order.
 	Rules []Rule
 	// Immutable adds "Cache-Control: public, max-age=31536000, immutable" to
-	// files with a hash in their name, such as app.3f9ac21b.js. A rule overrides
-	// it.
+	// files with a hash in their name, such as app.3f9ac21b.js: scripts, style
+	// sheets, source maps, WebAssembly, fonts and images in whose name a dot, dash
+	// or underscore is followed by 8 or more characters of hexadecimal, or of the
+	// base64url or base32 of Vite, Rollup and esbuild, that do not look like words and
+	// a number. What might be either, and one without a digit, passes for no hash. A
+	// rule overrides it, and adds the field to other files.
 	Immutable bool
 	// NoPrecompressed disables the search for .br, .zst and .gz files beside a
 	// file. By default they are used if the file's type is compressible and they

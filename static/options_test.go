@@ -106,6 +106,13 @@ func TestHasHash(t *testing.T) {
 		"app.js": false, "photo-20240517.jpg": false, "IMG_20240517.jpg": false, "report-version2.pdf": false, "jquery-3.7.1.min.js": false, "deadbeef.js": false,
 		"app-deadbeef.js": false, "3f9ac21b": false, "DSC00012.jpg": false, "photo-DSC00012.jpg": false, "readme": false, "": false, ".js": false, "a.b.c.d.e": false,
 		"background-image.png": false, "chapter-12345678.html": false, "font-awesome.woff2": false, "3f9ac21b.js": false,
+		"index-BxZ8p4Lq.mjs": true, "inter-latin-Dx4kXJAl.woff2": true, "chunk-X7Q2ZJ3K.js": true, "hero.4c1f09be.webp": true,
+		// Words and numbers.
+		"Resume-JohnDoe2024.png": false, "photo-2024JohnDoe.jpg": false, "team-AcmeCorp2023Q4.png": false, "case-iPhone15ProMax.jpg": false,
+		"logo-SUMMER23.png": false, "route-22ABCDEF.svg": false, "scan-20240517a.png": false, "old-facade1990.jpg": false,
+		"app-Win10Build19045.js": false, "shot-Screenshot2024at10.png": false, "moment-TimeZone2.js": false,
+		// Types that people name.
+		"Resume-JohnDoe2024.pdf": false, "report-B7xK2a9Q.pdf": false, "data.3f9ac21b.json": false, "setup-3f9ac21b.zip": false, "page-3f9ac21b.html": false,
 	} {
 		if hasHash(name) != want {
 			t.Errorf("%q: %v", name, !want)

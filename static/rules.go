@@ -71,13 +71,20 @@ func notKept(field string) bool {
 // immutable is the Cache-Control of files whose name changes with their content.
 const immutable = "public, max-age=31536000, immutable"
 
-// hasHash reports whether name, a last segment, has a hash in it, as build
-// tools write them: app.3f9ac21b.js, index-B7xK2a9Q.css, chunk-5QYLBJ3C.js. In
-// doubt it is not a hash: an extra request costs less than a wrong file for a
-// year.
+// built are the types of files that build tools name after a hash.
+var built = map[string]bool{
+	"js": true, "mjs": true, "css": true, "map": true, "wasm": true,
+	"woff": true, "woff2": true, "ttf": true, "otf": true, "eot": true,
+	"svg": true, "png": true, "jpg": true, "jpeg": true, "gif": true, "webp": true, "avif": true, "ico": true,
+}
+
+// hasHash reports whether name, a last segment, is of a built file and has a
+// hash in it, as build tools write them: app.3f9ac21b.js, index-B7xK2a9Q.css,
+// chunk-5QYLBJ3C.js. In doubt it is not a hash: an extra request costs less than
+// a wrong file for a year.
 func hasHash(name string) bool {
-	stem, _, found := cutLast(name, '.')
-	if !found {
+	stem, kind, found := cutLast(name, '.')
+	if !found || !built[kind] {
 		return false
 	}
 	for {
@@ -107,22 +114,28 @@ func hashAtEnd(part string) bool {
 	return false
 }
 
-// isHash reports whether s looks like one: hexadecimal with digits and letters;
-// or of 8 to 32 characters of base64url with letters of both cases and digits;
-// or 8 of base32 with letters and two digits.
+// isHash reports whether s looks like one, and not like words and a number. It
+// is hexadecimal; or of 8 to 32 characters of base64url with letters of both
+// cases, and on average changes between these and digits every third character
+// at least, beginnings of words not counted; or 8 of base32 with two digits.
 func isHash(s string) bool {
-	var lower, upper, digits, hex, base32 int
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
+	var lower, upper, digits, hex, base32, changes int
+	last := ' '
+	for _, c := range []byte(s) {
+		kind := ' '
+		switch {
 		case 'a' <= c && c <= 'z':
+			kind = 'a'
 			lower++
 			if c <= 'f' {
 				hex++
 			}
 		case 'A' <= c && c <= 'Z':
+			kind = 'A'
 			upper++
 			base32++
 		case '0' <= c && c <= '9':
+			kind = '0'
 			digits++
 			if '2' <= c && c <= '7' {
 				base32++
@@ -130,11 +143,23 @@ func isHash(s string) bool {
 		case c != '-' && c != '_':
 			return false
 		}
+		if kind != last && kind != ' ' && last != ' ' && (last != 'A' || kind != 'a') {
+			changes++
+		}
+		last = kind
 	}
 	n := len(s)
-	return n >= 8 && n <= 128 && digits > 0 && (hex > 0 && hex+digits == n ||
-		n <= 32 && lower > 0 && upper > 0 && lower+upper+digits >= n-2 ||
-		n == 8 && base32 == n && digits >= 2 && upper > 0)
+	return n >= 8 && n <= 128 && scattered(s) && (hex+digits == n ||
+		n <= 32 && lower > 0 && upper > 0 && lower+upper+digits >= n-2 && 3*changes >= n ||
+		n == 8 && base32 == n && digits >= 2)
+}
+
+// scattered reports whether s has digits other than one number at its beginning
+// or end, which names have that are dates, years or counts.
+func scattered(s string) bool {
+	const decimal = "0123456789"
+	return strings.ContainsAny(strings.TrimLeft(s, decimal), decimal) &&
+		strings.ContainsAny(strings.TrimRight(s, decimal), decimal)
 }
 
 // cutLast cuts s at the last sep.
