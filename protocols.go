@@ -5,7 +5,7 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"slices"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -20,21 +20,46 @@ import (
 )
 
 // protocols is what the server speaks, as net/http has it: Protocols, or HTTP/1 and
-// HTTP/2 over TLS, unless TLSNextProto is there and has no "h2", or GODEBUG says so.
+// HTTP/2 over TLS, unless TLSNextProto is there and has no "h2", or GODEBUG or
+// a //go:debug line says so.
 func (s *Server) protocols() http.Protocols {
 	if s.Protocols != nil {
 		return *s.Protocols
 	}
 	_, own := s.TLSNextProto["h2"]
-	off := s.TLSNextProto != nil && !own
-	if !own && slices.Contains(strings.Split(os.Getenv("GODEBUG"), ","), "http2server=0") {
-		off = true
-	}
+	off := !own && (s.TLSNextProto != nil || debugSetting(os.Getenv("GODEBUG"), "http2server") == "0")
 	var p http.Protocols
 	p.SetHTTP1(true)
 	p.SetHTTP2(!off)
 	return p
 }
+
+// debugSetting returns what key is set to by env, a value of GODEBUG, or else by the program's
+// //go:debug lines and go.mod.
+func debugSetting(env, key string) (value string) {
+	for _, settings := range []string{builtDebug(), env} {
+		for set := range strings.SplitSeq(settings, ",") {
+			if k, v, ok := strings.Cut(set, "="); ok && k == key {
+				value = v // the last one counts
+			}
+		}
+	}
+	return value
+}
+
+// builtDebug returns the defaults of GODEBUG that the program was built with.
+var builtDebug = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "DefaultGODEBUG" {
+			return s.Value
+		}
+	}
+	return ""
+})
 
 // http2Config is what cfg is for HTTP/2.
 func (s *Server) http2Config(cfg *h1.Config) *h2.Config {

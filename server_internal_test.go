@@ -1,3 +1,5 @@
+//go:debug http2client=1
+
 package chert
 
 import (
@@ -72,6 +74,26 @@ func TestHandshakeTimeout(t *testing.T) {
 	} {
 		if got := s.handshakeTimeout(); got != want {
 			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
+// GODEBUG is as net/http has it: what the environment says, and else the //go:debug lines, of which
+// this file has one.
+func TestDebugSetting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ env, key, want string }{
+		{"", "http2client", "1"},
+		{"http2server=0", "http2client", "1"},
+		{"http2client=0", "http2client", "0"},
+		{"http2client=0,http2client=2", "http2client", "2"},
+		{"panicnil=1,http2server=0,x", "http2server", "0"},
+		{"http2server", "http2server", ""},
+		{"xhttp2server=0", "http2server", ""},
+		{"", "http2server", ""},
+	} {
+		if got := debugSetting(tt.env, tt.key); got != tt.want {
+			t.Errorf("%q: %s is %q, want %q", tt.env, tt.key, got, tt.want)
 		}
 	}
 }
