@@ -104,7 +104,9 @@ func (w *Response) WriteHeader(code int) {
 func (w *Response) writeHeader(code int) {
 	switch {
 	case w.hijacked():
-		w.complain("http: response.WriteHeader on hijacked connection from %s")
+		if int(w.status) != code { // that of passOn may have been kept back by what wraps w
+			w.complain("http: response.WriteHeader on hijacked connection from %s")
+		}
 		return
 	case w.wroteHeader:
 		w.complain("http: superfluous response.WriteHeader call from %s")

@@ -76,3 +76,51 @@ func TestMiddleware(t *testing.T) {
 		}
 	})
 }
+
+// keeper keeps the status back, as some compressors do, until there is a Write or the handler has
+// returned.
+type keeper struct {
+	http.ResponseWriter
+	status int
+}
+
+func (k *keeper) WriteHeader(status int)      { k.status = status }
+func (k *keeper) Flush()                      {}
+func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+func (k *keeper) Write(p []byte) (int, error) {
+	k.begin()
+	return k.ResponseWriter.Write(p)
+}
+
+func (k *keeper) begin() {
+	if k.status != 0 {
+		k.ResponseWriter.WriteHeader(k.status)
+		k.status = 0
+	}
+}
+
+// TestKeptBack: the status that comes late is that of the response, and no mistake.
+func TestKeptBack(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		mux := http.NewServeMux()
+		mux.Handle("/", handler(t, &eventstream.Options{OnOpen: func(s *eventstream.Stream, _ *http.Request) { s.Close() }}))
+		mux.Handle("/poll", polls(t, &eventstream.PollOptions{
+			OnOpen: func(p *eventstream.Poll, _ *http.Request) { p.Answer([]byte("answer")) },
+		}))
+		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			k := &keeper{ResponseWriter: w}
+			mux.ServeHTTP(k, r)
+			k.begin()
+		})))
+		e := open(ts)
+		e.event()
+		e.ends()
+		if _, body := ts.Dial().Get("/poll"); body != "answer" {
+			t.Errorf("got %q", body)
+		}
+		if got := ts.Log.String(); got != "" {
+			t.Error(got)
+		}
+	})
+}

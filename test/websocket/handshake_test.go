@@ -112,16 +112,22 @@ func TestWrapped(t *testing.T) {
 	})
 }
 
-// TestKeptBack: what wraps the http.ResponseWriter may keep the status back.
+// TestKeptBack: what wraps the http.ResponseWriter may keep the status back, until the handler has
+// returned.
 func TestKeptBack(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		h := handler(t, &websocket.Options{OnMessage: echo})
 		ts := start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.ServeHTTP(&keeper{wrapper: wrapper{w}}, r)
+			k := &keeper{wrapper: wrapper{w}}
+			h.ServeHTTP(k, r)
+			k.WriteHeaderNow()
 		})))
 		c := open(ts)
 		c.Send(text("a"))
 		c.wants("a")
+		if got := ts.Log.String(); got != "" {
+			t.Error(got)
+		}
 	})
 }
 
@@ -129,10 +135,17 @@ func TestKeptBack(t *testing.T) {
 type keeper struct {
 	wrapper
 	status int
+	begun  bool
 }
 
 func (k *keeper) WriteHeader(status int) { k.status = status }
-func (k *keeper) WriteHeaderNow()        { k.w.WriteHeader(k.status) }
+
+func (k *keeper) WriteHeaderNow() {
+	if !k.begun {
+		k.begun = true
+		k.w.WriteHeader(k.status)
+	}
+}
 
 // TestNoHijack: below an http.ResponseWriter that cannot be hijacked a handshake is refused.
 func TestNoHijack(t *testing.T) {
