@@ -83,6 +83,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.enter() {
+		w.WriteHeader(http.StatusOK) // w may have another
 		w.Write(h.appendRetry(nil))
 		return
 	}

@@ -149,11 +149,17 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// TestFull: what is too much gets an empty stream, and room is given back.
+// TestFull: what is too much gets an empty stream, also where a router has set another status, and
+// room is given back.
 func TestFull(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
 		h := handler(t, &eventstream.Options{MaxStreams: 2, Retry: time.Second})
-		ts := engines.Start(t, fresh(h))
+		ts := engines.Start(t, fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if h.Len() == 2 {
+				w = &keeper{ResponseWriter: w, status: http.StatusNotFound}
+			}
+			h.ServeHTTP(w, r)
+		})))
 		c := ts.Dial()
 		opened(c)
 		open(ts)
