@@ -221,7 +221,10 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 	switch {
 	case r.Method != http.MethodGet:
 		return "", &refusal{http.StatusMethodNotAllowed, "the method is not GET"}
-	case !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || !hasToken(r.Header["Connection"], "upgrade") ||
+	case r.ProtoMajor >= 2:
+		// Not 426, which must have Upgrade (RFC 9110 section 15.5.22): there is none (RFC 9113 section 8.2.2).
+		return "", &refusal{http.StatusBadRequest, "the request is no extended CONNECT"}
+	case !r.ProtoAtLeast(1, 1) || !hasToken(r.Header["Connection"], "upgrade") ||
 		!hasToken(r.Header["Upgrade"], "websocket"):
 		return "", &refusal{http.StatusUpgradeRequired, "the request is no upgrade to websocket"}
 	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/websocket"
@@ -64,6 +65,27 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("%s: %d %v", tt.name, res.StatusCode, res.Header)
 			}
 			c.Close()
+		}
+	})
+}
+
+// TestHandshakeHTTP2: what is no extended CONNECT is refused without 426, which would need Upgrade.
+func TestHandshakeHTTP2(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		if !fresh(nil).ExtendedConnect {
+			t.Skip("for HTTP/2")
+		}
+		ts := engines.Start(t, fresh(handler(t, &websocket.Options{OnMessage: echo})))
+		for _, tt := range []struct{ method, status string }{{"GET", "400"}, {"POST", "405"}} {
+			tn, err := dialTunnel(ts.ListenAddr, ":method", tt.method, ":scheme", "http", ":authority", "example.com", ":path", "/",
+				"sec-websocket-version", "13")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tn.status != tt.status {
+				t.Errorf("%s: %s %v", tt.method, tn.status, tn.fields)
+			}
+			tn.Close()
 		}
 	})
 }
