@@ -131,7 +131,7 @@ func TestTunnelRefused(t *testing.T) {
 			{"an empty protocol", with([]string{":method: CONNECT", ":protocol: "}, connect[2:]...), "400"},
 			{"GET", with([]string{":method: GET"}, connect[1:]...), "400"},
 			{"a length", with(connect, "content-length: 5"), "400"},
-			{"GET to the same", get, "426"},
+			{"GET to the same", get, "400"},
 		} {
 			c.headers(id, false, tt.fields...)
 			c.send()
