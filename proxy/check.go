@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"time"
 
@@ -105,13 +106,21 @@ func (k *checker) http2(ctx context.Context) reason.Code {
 	if k.dialer.TLS != nil {
 		scheme = "https"
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+k.check.Path, nil)
+	one, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t := &h2try{twice: true, cancel: cancel}
+	traced := httptrace.WithClientTrace(one, t.trace())
+	r, err := http.NewRequestWithContext(traced, http.MethodGet, scheme+"://"+host+k.check.Path, nil)
 	if err != nil {
 		return reason.Internal
 	}
 	res, err := client.transport.RoundTrip(r)
 	if err != nil {
-		return timed(ctx, h2Failure(context.Background(), err, false, false).Reason)
+		code := h2Failure(one, err, false, false).Reason
+		if code == reason.Unclear { // no client's bytes are why
+			code = reason.Reset
+		}
+		return timed(ctx, code)
 	}
 	res.Body.Close()
 	return k.judge(res.StatusCode)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/textproto"
 	"sync"
 	"sync/atomic"
@@ -90,6 +91,10 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 		f.Reason = reason.StallTimeout
 	case context.Cause(ctx) == errManyInterim:
 		f.Reason = reason.ManyInterim
+	case context.Cause(ctx) == errAgain:
+		f.Reason, f.Err = reason.Unclear, errAgain
+	case context.Cause(ctx) == errNoStream:
+		f.Reason, f.Err = reason.DialFailed, errNoStream
 	case ctx.Err() != nil:
 		f.Reason = reason.ClientGone
 	case errors.As(err, &own):
@@ -111,10 +116,23 @@ var (
 	errStalled     = errors.New("proxy: no progress in time")
 	errNotH2       = errors.New("the server does not speak HTTP/2")
 	errManyInterim = errors.New("proxy: too many interim responses")
+	errAgain       = errors.New("GOAWAY, REFUSED_STREAM or PROTOCOL_ERROR")
+	errNoStream    = errors.New("the server permits no stream")
 )
 
-// h2try is one try by the Transport.
+// maxWanted is how many connections the Transport may look for before it sends a request. When many requests
+// begin at once others may take the streams of those that it finds, but hardly of so many.
+const maxWanted = 100
+
+// h2try is one try by the Transport, which by itself sends a request that is not accepted again without end.
 type h2try struct {
+	twice  bool // it may send it a second time: GOAWAY is how any server leaves, and may be the only one
+	body   bool // it cannot, as it would have closed the body
+	cancel context.CancelCauseFunc
+
+	got    int // connections that it has been given, and wanted; of the goroutine of RoundTrip
+	wanted int
+
 	sent     atomic.Bool
 	reused   atomic.Bool
 	mu       sync.Mutex // for interim responses, which come on another goroutine
@@ -122,15 +140,34 @@ type h2try struct {
 	interims int
 }
 
+// trace returns hooks that limit the try.
+func (t *h2try) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn: func(string) {
+			if t.wanted++; t.wanted > maxWanted {
+				t.cancel(errNoStream)
+			}
+		},
+		GotConn: func(i httptrace.GotConnInfo) {
+			t.wanted = 0
+			t.reused.Store(i.Reused)
+			if t.got++; t.got > 2 && t.sent.Load() || t.got > 1 && (t.body || t.sent.Load() && !t.twice) {
+				t.cancel(errAgain)
+			}
+		},
+		WroteHeaderField: func(string, []string) { t.sent.Store(true) },
+	}
+}
+
 // interim passes on an interim response, unless the try is over.
-func (t *h2try) interim(f *forwarding, status int, h textproto.MIMEHeader, cancel context.CancelCauseFunc) error {
+func (t *h2try) interim(f *forwarding, status int, h textproto.MIMEHeader) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
 		return nil
 	}
 	if t.interims++; t.interims > http1.MaxInterims {
-		cancel(errManyInterim)
+		t.cancel(errManyInterim)
 		return errManyInterim
 	}
 	if status != http.StatusContinue && status != http.StatusSwitchingProtocols {

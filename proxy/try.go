@@ -196,14 +196,14 @@ func (f *forwarding) received(p *pick, res *http.Response, reused bool) *attempt
 // try2 is try for HTTP/2.
 func (f *forwarding) try2(p *pick) *attempt {
 	ctx, cancel := context.WithCancelCause(f.r.Context())
-	t := &h2try{}
+	t := &h2try{twice: f.again(), body: f.upload != nil, cancel: cancel}
 	end := func() {
 		t.mu.Lock()
 		t.over = true
 		t.mu.Unlock()
 		cancel(nil)
 	}
-	out := f.request2(ctx, p, t, cancel)
+	out := f.request2(ctx, p, t)
 	begin := now()
 	res, err := p.link.h2.transport.RoundTrip(out)
 	f.report.Reused = t.reused.Load()
@@ -280,17 +280,12 @@ func (f *forwarding) closeBody(out *http.Request) {
 }
 
 // request2 returns the request for a server of HTTP/2.
-func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try, cancel context.CancelCauseFunc) *http.Request {
+func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try) *http.Request {
 	from := f.out.request
 	host := f.host(p)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:          func(i httptrace.GotConnInfo) { t.reused.Store(i.Reused) },
-		WroteHeaderField: func(string, []string) { t.sent.Store(true) },
-		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-			return t.interim(f, code, h, cancel)
-		},
-	})
-	out := from.WithContext(ctx)
+	trace := t.trace()
+	trace.Got1xxResponse = func(code int, h textproto.MIMEHeader) error { return t.interim(f, code, h) }
+	out := from.WithContext(httptrace.WithClientTrace(ctx, trace))
 	out.Host = host
 	// Opaque keeps the bytes of the target: RequestURI would encode them anew. Connections
 	// are kept by URL.Host, whatever the request's.

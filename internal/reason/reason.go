@@ -29,6 +29,7 @@ const (
 	Truncated // FIN or RST within the body of a response
 	GoAway    // HTTP/2: the stream is above the last one that GOAWAY names (RFC 9113 section 6.8)
 	Unserved  // HTTP/2: RST_STREAM with REFUSED_STREAM (RFC 9113 section 8.7)
+	Unclear   // HTTP/2: GoAway, Unserved, or RST_STREAM with PROTOCOL_ERROR, which a client's bytes can cause
 
 	// A limit of time was exceeded.
 
@@ -99,6 +100,7 @@ var rows = [Codes]row{
 	Truncated: {"response cut off", 502, "http_response_incomplete", true},
 	GoAway:    {"not processed: GOAWAY", 502, "connection_terminated", false},
 	Unserved:  {"not processed: REFUSED_STREAM", 502, "connection_terminated", false},
+	Unclear:   {"stream not accepted", 502, "connection_terminated", false},
 
 	SendTimeout:     {"request not accepted in time", 504, "connection_write_timeout", true},
 	ResponseTimeout: {"no response in time", 504, "http_response_timeout", true},

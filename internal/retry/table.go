@@ -120,6 +120,7 @@ func (v *Verdict) Status() int { return v.Reason.Status() }
 //	reused connection closed, no response byte      reconnect (*)    fail
 //	GOAWAY below the stream                         next server      next server
 //	REFUSED_STREAM                                  next server (*)  next server (*)
+//	one of both, or PROTOCOL_ERROR                  next server (*)  fail
 //	new connection closed, no response byte         next server (*)  fail
 //	no response in time                             if Timeouts (*)  fail
 //	502, 503, 504 of the server                     if Statuses (*)  fail
@@ -149,6 +150,14 @@ func decide(p *Policy, r *Request, a *Attempt) (Action, Obstacle) {
 			return Fail, Begun // the server contradicts itself
 		}
 		return Next, Free
+	case reason.Unclear:
+		switch a.Progress {
+		case Unsent:
+			return Next, Free
+		case Received:
+			return Fail, Begun
+		}
+		return permitted(p, r, true, Free)
 	case reason.Status502, reason.Status503, reason.Status504:
 		return permitted(p, r, p.Statuses, StatusesOff)
 	}

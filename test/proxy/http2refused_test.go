@@ -1,0 +1,118 @@
+package proxy
+
+import (
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/proxy"
+)
+
+// framed serves HTTP/2 by frames: serve gets the head of each request.
+func framed(serve func(fr *http2.Framer, head *http2.MetaHeadersFrame), settings ...http2.Setting) func(c *conn) {
+	return func(c *conn) {
+		io.ReadFull(c.r, make([]byte, len(http2.ClientPreface)))
+		fr := http2.NewFramer(c, c.r)
+		fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		fr.WriteSettings(settings...)
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.SettingsFrame:
+				if !f.IsAck() {
+					fr.WriteSettingsAck()
+				}
+			case *http2.MetaHeadersFrame:
+				serve(fr, f)
+			}
+		}
+	}
+}
+
+// respond sends a response without a body.
+func respond(fr *http2.Framer, id uint32, fields ...string) {
+	fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block(fields), EndHeaders: true, EndStream: true})
+}
+
+// TestNotAcceptedHTTP2: a request that a server does not accept, on any connection, is sent to it once more at most,
+// and its client is not why the server would be ejected.
+func TestNotAcceptedHTTP2(t *testing.T) {
+	t.Parallel()
+	reset := func(code http2.ErrCode) func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		return func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteRSTStream(f.StreamID, code) }
+	}
+	none := http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0}
+	for _, c := range []struct {
+		name     string
+		serve    func(fr *http2.Framer, f *http2.MetaHeadersFrame)
+		settings []http2.Setting
+		most     int64
+	}{
+		{"PROTOCOL_ERROR", reset(http2.ErrCodeProtocol), nil, 2},
+		{"GOAWAY", func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, 2},
+		{"no streams", reset(http2.ErrCodeRefusedStream), []http2.Setting{none}, 2},
+	} {
+		for _, method := range []string{"DELETE", "POST"} {
+			t.Run(c.name+" "+method, func(t *testing.T) {
+				t.Parallel()
+				var got atomic.Int64
+				o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+					got.Add(1)
+					c.serve(fr, f)
+				}, c.settings...))
+				s := &setup{}
+				s.up.Protocol = proxy.ProtocolHTTP2
+				client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+				client.Send(method + " /?q=<b> HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+				if res, _ := client.Response(method); res.StatusCode != 502 {
+					t.Error(res.Status, s.log)
+				}
+				if n := got.Load(); n > c.most || n > 1 && method == "POST" {
+					t.Errorf("sent %d times", n)
+				}
+				if st := s.pool.Status()[0].Servers[0]; c.settings == nil && st.Failures > 0 {
+					t.Errorf("%+v", st)
+				}
+			})
+		}
+	}
+}
+
+// TestLeftHTTP2: a server that leaves by GOAWAY gets the request on another connection.
+func TestLeftHTTP2(t *testing.T) {
+	t.Parallel()
+	var got atomic.Int64
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		if got.Add(1) == 1 {
+			fr.WriteGoAway(0, http2.ErrCodeNo, nil)
+			return
+		}
+		respond(fr, f.StreamID, ":status: 204")
+	}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+	client.Send(get)
+	if res, _ := client.Response("GET"); res.StatusCode != 204 {
+		t.Error(res.Status, s.log)
+	}
+}
+
+// TestCheckNotAcceptedHTTP2: a check that is not accepted fails.
+func TestCheckNotAcceptedHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }))
+	s := &setup{}
+	s.up.Protocol, s.up.Check = proxy.ProtocolHTTP2, &proxy.Check{Path: "/", Interval: 1, Fall: 1}
+	s.handler(t, o.addr())
+	servertest.Eventually(t, "a check has failed", func() bool { return strings.Contains(s.log.String(), "reset before the response") })
+}
