@@ -117,7 +117,7 @@ func (k *checker) http2(ctx context.Context) reason.Code {
 	res, err := client.transport.RoundTrip(r)
 	if err != nil {
 		code := h2Failure(one, err, false, false).Reason
-		if code == reason.Unclear { // no client's bytes are why
+		if code == reason.Unclear || code == reason.Unserved { // no client's bytes are why
 			code = reason.Reset
 		}
 		return timed(ctx, code)

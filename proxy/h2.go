@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +72,21 @@ type streamError struct {
 
 func (e streamError) Error() string { return fmt.Sprintf("stream error %d", e.Code) }
 
-const refusedStream = 7 // RFC 9113 section 7
+// notAccepted returns what the Transport says of a stream of which it would have sent the request again if it had
+// the body once more: only the text has the cause. None: it is another error.
+func notAccepted(err error) reason.Code {
+	cause, ok := strings.CutPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	cause, _, _ = strings.Cut(cause, "]")
+	switch {
+	case !ok:
+		return reason.None
+	case strings.Contains(cause, "; REFUSED_STREAM; "):
+		return reason.Unserved
+	case strings.HasSuffix(cause, " GOAWAY"):
+		return reason.GoAway
+	}
+	return reason.Unclear
+}
 
 // h2Failure is what an error of the Transport means. sent: a byte of the request may have
 // been sent.
@@ -91,6 +106,8 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 		f.Reason = reason.StallTimeout
 	case context.Cause(ctx) == errManyInterim:
 		f.Reason = reason.ManyInterim
+	case context.Cause(ctx) == errRefused:
+		f.Reason, f.Err = reason.Unserved, nil
 	case context.Cause(ctx) == errAgain:
 		f.Reason, f.Err = reason.Unclear, errAgain
 	case context.Cause(ctx) == errNoStream:
@@ -99,8 +116,8 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 		f.Reason = reason.ClientGone
 	case errors.As(err, &own):
 		f.Reason, f.Err = own.Reason, own.Err
-	case errors.As(err, &stream) && stream.Code == refusedStream:
-		f.Reason = reason.Unserved
+	case notAccepted(err) != reason.None:
+		f.Reason, f.Err = notAccepted(err), nil
 	case errors.As(err, &stream):
 		f.Reason = reason.Reset
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -116,6 +133,7 @@ var (
 	errStalled     = errors.New("proxy: no progress in time")
 	errNotH2       = errors.New("the server does not speak HTTP/2")
 	errManyInterim = errors.New("proxy: too many interim responses")
+	errRefused     = errors.New("REFUSED_STREAM")
 	errAgain       = errors.New("GOAWAY, REFUSED_STREAM or PROTOCOL_ERROR")
 	errNoStream    = errors.New("the server permits no stream")
 )
@@ -130,8 +148,10 @@ type h2try struct {
 	body   bool // it cannot, as it would have closed the body
 	cancel context.CancelCauseFunc
 
-	got    int // connections that it has been given, and wanted; of the goroutine of RoundTrip
-	wanted int
+	// Those of the goroutine of RoundTrip.
+	conn   net.Conn // the latest
+	got    int      // how many it has been given
+	wanted int      // how often it has looked for one since
 
 	sent     atomic.Bool
 	reused   atomic.Bool
@@ -151,7 +171,12 @@ func (t *h2try) trace() *httptrace.ClientTrace {
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.wanted = 0
 			t.reused.Store(i.Reused)
-			if t.got++; t.got > 2 && t.sent.Load() || t.got > 1 && (t.body || t.sent.Load() && !t.twice) {
+			sent, last := t.sent.Load(), t.conn
+			t.got++
+			switch t.conn = i.Conn; {
+			case sent && i.Conn == last: // after GOAWAY or PROTOCOL_ERROR it would be another
+				t.cancel(errRefused)
+			case t.got > 2 && sent, t.got > 1 && (t.body || sent && !t.twice):
 				t.cancel(errAgain)
 			}
 		},

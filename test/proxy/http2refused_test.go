@@ -116,3 +116,55 @@ func TestCheckNotAcceptedHTTP2(t *testing.T) {
 	s.handler(t, o.addr())
 	servertest.Eventually(t, "a check has failed", func() bool { return strings.Contains(s.log.String(), "reset before the response") })
 }
+
+// TestRefusedHTTP2: what a server says that it has not processed is sent to another one, with the body if it is held,
+// and does not count as its failure.
+func TestRefusedHTTP2(t *testing.T) {
+	t.Parallel()
+	refuse := func(fr *http2.Framer, id uint32) { fr.WriteRSTStream(id, http2.ErrCodeRefusedStream) }
+	leave := func(fr *http2.Framer, id uint32) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }
+	malformed := func(fr *http2.Framer, id uint32) { fr.WriteRSTStream(id, http2.ErrCodeProtocol) }
+	for _, c := range []struct {
+		name   string
+		refuse func(fr *http2.Framer, id uint32)
+		in     string
+		status int
+		got    int64 // by the server that does not accept it
+	}{
+		{"REFUSED_STREAM, GET", refuse, get, 204, 1},
+		{"REFUSED_STREAM, POST", refuse, post("abc"), 204, 1},
+		{"REFUSED_STREAM, POST without a body", refuse, post(""), 204, 1},
+		{"GOAWAY, GET", leave, get, 204, 2},
+		{"GOAWAY, POST", leave, post("abc"), 204, 1},
+		{"PROTOCOL_ERROR, POST", malformed, post("abc"), 502, 1},
+		{"PROTOCOL_ERROR, PUT", malformed, "PUT" + post("abc")[4:], 204, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got atomic.Int64
+			bad := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+				got.Add(1)
+				c.refuse(fr, f.StreamID)
+			}))
+			good := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) { respond(fr, f.StreamID, ":status: 204") }))
+			s := &setup{}
+			s.up.Protocol, s.up.Balance.Policy = proxy.ProtocolHTTP2, proxy.PolicyRoundRobin
+			client := s.start(t, chert.EngineGoroutines, bad.addr(), good.addr()).Dial()
+			status, method := 0, strings.Fields(c.in)[0]
+			for got.Load() == 0 { // the first or the second begins at the server that does not accept it
+				client.Send(c.in)
+				res, _ := client.Response(method)
+				status = res.StatusCode
+			}
+			if status != c.status {
+				t.Error(status, s.log)
+			}
+			if n := got.Load(); n != c.got {
+				t.Errorf("sent %d times", n)
+			}
+			if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
