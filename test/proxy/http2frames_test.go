@@ -168,3 +168,23 @@ func TestRefusedHTTP2(t *testing.T) {
 		})
 	}
 }
+
+// TestNotModifiedHTTP2: a 304 may have the length of what it does not contain (RFC 9110 section 8.6).
+func TestNotModifiedHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		respond(fr, f.StreamID, ":status: 304", "etag: \"x\"", "content-length: 100")
+	}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+	for range 2 {
+		client.Send(get)
+		if res, _ := client.Response("GET"); res.StatusCode != 304 || res.Header.Get("Etag") != `"x"` {
+			t.Error(res.Status, res.Header, s.log)
+		}
+	}
+	if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 {
+		t.Errorf("%+v", st)
+	}
+}
