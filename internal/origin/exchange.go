@@ -98,6 +98,7 @@ func (c *Conn) Do(ctx context.Context, q *Request, keep func(*Conn)) (*Exchange,
 
 // fail ends an exchange without a response.
 func (x *Exchange) fail(f *Failure) *Failure {
+	f.Awaited = x.q.Body != nil && x.sender.begun.Load() && x.q.Body.Unawaited() == 0
 	x.end(false)
 	if s := x.sender.failure.Load(); s != nil {
 		f.Reason, f.Err = s.Reason, s.Err

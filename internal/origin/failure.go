@@ -17,6 +17,7 @@ import (
 type Failure struct {
 	Reason   reason.Code
 	Progress retry.Progress
+	Awaited  bool  // as in retry.Attempt
 	Err      error // what the system or a library has said; may be nil
 }
 

@@ -322,6 +322,7 @@ func (c *Conn) fail(why reason.Code, err error) {
 	}
 	c.x, x.conn = nil, nil
 	a := &retry.Attempt{Reason: why, Reused: c.reused}
+	a.Awaited = x.up.open && !x.up.stopped && c.up && !c.asks && !c.out.Out().Blocked()
 	switch {
 	case c.inBody:
 		a.Progress = retry.Passed

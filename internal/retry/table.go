@@ -23,6 +23,9 @@ type Attempt struct {
 	// Reused: the connection had carried another request before. A shared one of HTTP/2 is never reused in this sense:
 	// it does not end because it was idle.
 	Reused bool
+	// Awaited: the server had all that the client has sent of its body, and more was to come, when it ended the
+	// connection. It may have waited for long enough.
+	Awaited bool
 }
 
 // stale reports whether the connection ended before the server said anything, and had been idle before: it says
@@ -32,7 +35,10 @@ func (a *Attempt) stale() bool {
 }
 
 // Blames reports whether the failure counts against the server, for package health.
-func (a *Attempt) Blames() bool { return a.Reason.Blames() && !a.stale() }
+func (a *Attempt) Blames() bool {
+	late := a.Awaited && (a.Reason == reason.Closed || a.Reason == reason.Reset)
+	return a.Reason.Blames() && !a.stale() && !late
+}
 
 // Action is what to do after a failure.
 type Action uint8

@@ -111,7 +111,7 @@ func TestTable(t *testing.T) {
 		for _, code := range tt.what.codes {
 			for progress := tt.what.from; progress <= tt.what.to; progress++ {
 				for _, reused := range tt.what.reused {
-					a := Attempt{code, progress, reused}
+					a := Attempt{Reason: code, Progress: progress, Reused: reused}
 					check := func(p Policy, r Request, want verdict) {
 						t.Helper()
 						want2 := Verdict{want.action, want.obstacle, code, want.charged, progress == Unsent}
@@ -167,7 +167,7 @@ func each(f func(Policy, Request, Attempt)) {
 			r := Request{Idempotent: on(3), Key: on(4), Body: body}
 			for code := range reason.Codes + 1 {
 				for progress := Unsent; progress <= Passed; progress++ {
-					f(p, r, Attempt{code, progress, on(5)})
+					f(p, r, Attempt{Reason: code, Progress: progress, Reused: on(5)})
 				}
 			}
 		}
@@ -204,7 +204,7 @@ func promises(t *testing.T, p Policy, r Request, a Attempt) {
 	}
 }
 
-// A connection that was idle says nothing about its server.
+// A connection that was idle says nothing about its server, nor does the end of one whose client is slow.
 func TestBlames(t *testing.T) {
 	t.Parallel()
 	each(func(_ Policy, _ Request, a Attempt) {
@@ -214,6 +214,10 @@ func TestBlames(t *testing.T) {
 		}
 		if a.Blames() != want {
 			t.Errorf("%+v: %v", a, !want)
+		}
+		a.Awaited = true
+		if a.Blames() != (want && a.Reason != reason.Closed && a.Reason != reason.Reset) {
+			t.Errorf("%+v: %v", a, a.Blames())
 		}
 	})
 }
@@ -245,6 +249,6 @@ func FuzzDecide(f *testing.F) {
 	f.Add(byte(255), byte(0), byte(255), byte(Unsent))
 	f.Fuzz(func(t *testing.T, bits, body, code, progress byte) {
 		on := func(i int) bool { return bits>>i&1 != 0 }
-		promises(t, Policy{on(0), on(1), on(2)}, Request{on(3), on(4), Body(body % 3)}, Attempt{reason.Code(code), Progress(progress % 4), on(5)})
+		promises(t, Policy{on(0), on(1), on(2)}, Request{on(3), on(4), Body(body % 3)}, Attempt{Reason: reason.Code(code), Progress: Progress(progress % 4), Reused: on(5)})
 	})
 }

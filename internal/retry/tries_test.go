@@ -186,7 +186,8 @@ func TestTriesModel(t *testing.T) {
 		acted := 0 // how many servers may have acted on the request
 		for {
 			tries = append(tries, try{server, reused})
-			a := Attempt{reason.Code(rapid.IntRange(1, int(reason.Codes)-1).Draw(t, "code")), Progress(rapid.IntRange(0, 3).Draw(t, "progress")), reused}
+			a := Attempt{Reason: reason.Code(rapid.IntRange(1, int(reason.Codes)-1).Draw(t, "code")),
+				Progress: Progress(rapid.IntRange(0, 3).Draw(t, "progress")), Reused: reused}
 			if a.Progress >= Sent && a.Reason != reason.GoAway && a.Reason != reason.Unserved {
 				acted++
 			}

@@ -13,6 +13,28 @@ import (
 	"github.com/chert-http/chert/proxy"
 )
 
+// TestSlowClient: a server that ends a connection because the client does not send its body has not failed.
+func TestSlowClient(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, func(c *conn) {
+			c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // its limit for a request
+			io.Copy(io.Discard, c.r)
+		})
+		s := &setup{}
+		ts := s.start(t, e, o.addr())
+		for range 2 {
+			client := ts.Dial()
+			client.Send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n" + strings.Repeat("x", 70_000))
+			if res, _ := client.Response("POST"); res.StatusCode != 502 {
+				t.Error(res.Status, s.log)
+			}
+		}
+		if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
 // TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
 // client is waited for. It has when the server has the whole body.
 func TestStalledUpload(t *testing.T) {
