@@ -58,12 +58,8 @@ func (f *forwarding) try1(p *pick, fresh bool) *attempt {
 	begin := now()
 	x, fail := c.Do(f.r.Context(), q, func(c *origin.Conn) { p.link.put(c, f.u.o.MaxIdle) })
 	if fail != nil {
-		a := &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress, Reused: c.Reused(),
+		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress, Reused: c.Reused(),
 			Awaited: fail.Awaited}, err: fail.Err, idle: time.Duration(age)}
-		if a.Reason.Blames() && !a.Blames() {
-			p.link.closed(age)
-		}
-		return a
 	}
 	p.entry.bal.Observe(now()-begin, now())
 	f.report.FirstByte = time.Duration(now() - begin)

@@ -332,11 +332,8 @@ func (c *Conn) fail(why reason.Code, err error) {
 		a.Progress = retry.Sent
 	}
 	idle := int64(0)
-	if now := x.loop.Now(); c.reused {
-		idle = now - c.since
-		if !c.got && (why == reason.Closed || why == reason.Reset) {
-			c.server.age.Closed(now, idle)
-		}
+	if c.reused {
+		idle = x.loop.Now() - c.since
 	}
 	x.failed(a, idle, err)
 }

@@ -32,8 +32,8 @@ type IdleLimit struct {
 }
 
 const (
-	// leastIdle bounds what is learned and announced: below it no connection would be reused, and a server that closes
-	// after each response should say so with Connection: close.
+	// leastIdle bounds what is announced, and below it nothing is learned: no connection would be reused, and a server
+	// that closes after each response should say so with Connection: close.
 	leastIdle = int64(50 * time.Millisecond)
 	mostIdle  = int64(24 * time.Hour)
 	// DefaultIdle is the limit for a server that has said nothing.
@@ -89,12 +89,11 @@ func (l *IdleLimit) Announced(timeout time.Duration) {
 	}
 }
 
-// Closed notes that the server closed or reset a connection that had been idle for age, or on which a request met its
-// end. The proxy's own closing is not noted.
+// Closed notes that the server closed or reset a connection that was idle, for age. The end of one on which a request
+// was sent meanwhile is not noted, which the request may have caused, nor is the proxy's own closing.
 func (l *IdleLimit) Closed(now, age int64) {
-	age = max(age, leastIdle)
-	if age >= l.most {
-		return // reuse ends before
+	if age < leastIdle || age >= l.most { // at once, and thus not for an age; or reuse ends before
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

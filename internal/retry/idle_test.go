@@ -83,7 +83,7 @@ func TestClosed(t *testing.T) {
 		{"a server that ends", [][2]float64{{5, 1}, {5, 2}, {5, 0.1}, {5, 0.11}, {5.001, 4}, {5.001, 4}, {5.2, 20}}, 60},
 		{"different ages", [][2]float64{{5, 5}, {6, 1}, {7, 5}, {8, 1}, {9, 5}}, 60},
 		{"above what is used anyway", [][2]float64{{70, 65}, {170, 65}, {270, 65}}, 60},
-		{"at once after each response", [][2]float64{{1, 0}, {2, 0.001}, {3, 0}}, 0.04},
+		{"at once after each response", [][2]float64{{1, 0}, {2, 0.001}, {3, 0}, {4, 0.049}}, 60},
 		{"shorter later", [][2]float64{{5, 5}, {6, 5}, {7, 5}, {8, 2}, {9, 2}, {10, 2}}, 1.6},
 	} {
 		l := NewIdleLimit(0)

@@ -164,6 +164,27 @@ func TestIdleClosed(t *testing.T) {
 	})
 }
 
+// TestIdleCrash: a request that ends its connection says nothing about how long the server keeps idle ones.
+func TestIdleCrash(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, once(ok))
+		s := &setup{}
+		client := s.start(t, e, o.addr()).Dial()
+		for range 4 {
+			client.Send(get)
+			client.Response("GET")
+			time.Sleep(110 * time.Millisecond) // the age that might be learned
+			client.Send(post(""))
+			if res, _ := client.Response("POST"); res.StatusCode != 502 {
+				t.Error(res.Status, s.log)
+			}
+		}
+		if got := s.pool.Status()[0].Servers[0].IdleLimit; got != time.Minute {
+			t.Error(got)
+		}
+	})
+}
+
 // TestKept tests which connections are used again.
 func TestKept(t *testing.T) {
 	table := []struct {
