@@ -3,8 +3,11 @@ package proxy
 import (
 	"context"
 	"io"
+	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/chert-http/chert/internal/origin"
 )
 
 // body2 is the body of a response of HTTP/2, with a limit for stalls.
@@ -63,5 +66,57 @@ func (b *body2) Close() error {
 	}
 	err := b.ReadCloser.Close()
 	b.end()
+	return err
+}
+
+// trailing is the body of a request of HTTP/2, which has those trailers at its end that are in to, with a limit for
+// stalls.
+type trailing struct {
+	*origin.Cursor
+	from, to http.Header
+
+	stall time.Duration
+	timer *time.Timer  // nil without a limit
+	ended atomic.Int64 // when the latest read ended; 0 before the first, in each, and at the end of the body
+}
+
+// limit has late called when the server takes no more of what has come for d, unless that is not positive.
+func (b *trailing) limit(d time.Duration, late func()) {
+	if b.stall = d; d > 0 {
+		b.timer = time.AfterFunc(d, func() {
+			ended := b.ended.Load()
+			if ended == 0 {
+				return
+			}
+			if left := b.stall - time.Duration(now()-ended); left > 0 {
+				b.timer.Reset(left)
+				return
+			}
+			late()
+		})
+	}
+}
+
+func (b *trailing) Read(p []byte) (int, error) {
+	b.ended.Store(0)
+	n, err := b.Cursor.Read(p)
+	switch {
+	case err == io.EOF:
+		for name := range b.to {
+			b.to[name] = b.from[name]
+		}
+	case err == nil && b.timer != nil:
+		b.ended.Store(now())
+		b.timer.Reset(b.stall)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *trailing) Close() error {
+	err := b.Cursor.Close()
+	if b.ended.Store(0); b.timer != nil {
+		b.timer.Stop()
+	}
 	return err
 }

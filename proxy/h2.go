@@ -104,6 +104,8 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 	switch {
 	case context.Cause(ctx) == errStalled:
 		f.Reason = reason.StallTimeout
+	case context.Cause(ctx) == errUnread:
+		f.Reason = reason.SendTimeout
 	case context.Cause(ctx) == errManyInterim:
 		f.Reason = reason.ManyInterim
 	case context.Cause(ctx) == errRefused:
@@ -131,6 +133,7 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 
 var (
 	errStalled     = errors.New("proxy: no progress in time")
+	errUnread      = errors.New("proxy: the server takes no more of the body")
 	errNotH2       = errors.New("the server does not speak HTTP/2")
 	errManyInterim = errors.New("proxy: too many interim responses")
 	errRefused     = errors.New("REFUSED_STREAM")
@@ -155,7 +158,7 @@ type h2try struct {
 
 	sent     atomic.Bool
 	reused   atomic.Bool
-	mu       sync.Mutex // for interim responses, which come on another goroutine
+	mu       sync.Mutex // for what comes on other goroutines
 	over     bool
 	interims int
 }
@@ -181,6 +184,16 @@ func (t *h2try) trace() *httptrace.ClientTrace {
 			}
 		},
 		WroteHeaderField: func(string, []string) { t.sent.Store(true) },
+	}
+}
+
+// unread ends the try, whose server takes no more of the body. Once it has responded it may wait for the client to
+// take that, and body2 has its limit.
+func (t *h2try) unread() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		t.cancel(errUnread)
 	}
 }
 

@@ -306,28 +306,14 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try) *http.Requ
 				trailer[name] = nil
 			}
 		}
-		out.Body, out.ContentLength, out.Trailer = &trailing{f.upload.Cursor(), f.r.Trailer, trailer}, -1, trailer
+		body := &trailing{Cursor: f.upload.Cursor(), from: f.r.Trailer, to: trailer}
+		body.limit(f.u.o.StallTimeout, t.unread)
+		out.Body, out.ContentLength, out.Trailer = body, -1, trailer
 		if f.client.r.ContentLength >= 0 {
 			out.ContentLength = f.client.r.ContentLength
 		}
 	}
 	return out
-}
-
-// trailing is the body of a request, which has those trailers at its end that are in to.
-type trailing struct {
-	*origin.Cursor
-	from, to http.Header
-}
-
-func (b *trailing) Read(p []byte) (int, error) {
-	n, err := b.Cursor.Read(p)
-	if err == io.EOF {
-		for name := range b.to {
-			b.to[name] = b.from[name]
-		}
-	}
-	return n, err
 }
 
 // trailersAccepted reports whether the client accepts trailers.

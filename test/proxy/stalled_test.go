@@ -35,6 +35,45 @@ func TestSlowClient(t *testing.T) {
 	})
 }
 
+// TestUnreadUpload: a server that reads no more of a body has a limit of time. A client that sends it slowly has not.
+func TestUnreadUpload(t *testing.T) {
+	const late = 300 * time.Millisecond
+	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
+		t.Run(fmt.Sprint(protocol), func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/unread" {
+						<-t.Context().Done()
+						return
+					}
+					n, _ := io.Copy(io.Discard, r.Body)
+					fmt.Fprint(w, n)
+				}))
+				server.Config.Protocols = new(http.Protocols)
+				server.Config.Protocols.SetHTTP1(true)
+				server.Config.Protocols.SetUnencryptedHTTP2(true)
+				server.Start()
+				t.Cleanup(server.Close)
+				s := &setup{}
+				s.up.Protocol, s.up.StallTimeout, s.up.ResponseTimeout = protocol, late, late
+				ts := s.start(t, e, server.Listener.Addr().String())
+				client := ts.Dial()
+				client.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+				time.Sleep(late * 2) // the client has nothing to send yet
+				client.Send("1\r\nb\r\n0\r\n\r\n")
+				if res, body := client.Response("POST"); body != "2" {
+					t.Error(res.Status, body, s.log)
+				}
+				client = ts.Dial()
+				client.SendAside("POST /unread HTTP/1.1\r\nHost: h\r\nContent-Length: 16000000\r\n\r\n" + strings.Repeat("x", 16_000_000))
+				if res, _ := client.Response("POST"); res.StatusCode != 504 {
+					t.Error(res.Status, s.log)
+				}
+			})
+		})
+	}
+}
+
 // TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
 // client is waited for. It has when the server has the whole body.
 func TestStalledUpload(t *testing.T) {
