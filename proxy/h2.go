@@ -72,6 +72,10 @@ type streamError struct {
 
 func (e streamError) Error() string { return fmt.Sprintf("stream error %d", e.Code) }
 
+// headTooLong ends the error of the Transport for a request whose head is larger than the server has said that it
+// takes. Nothing of it has been sent.
+const headTooLong = "request header list larger than peer's advertised limit"
+
 // notAccepted returns what the Transport says of a stream of which it would have sent the request again if it had
 // the body once more: only the text has the cause. None: it is another error.
 func notAccepted(err error) reason.Code {

@@ -9,6 +9,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/internal/forward"
@@ -203,6 +204,13 @@ func (f *forwarding) try2(p *pick) *attempt {
 	begin := now()
 	res, err := p.link.h2.transport.RoundTrip(out)
 	f.report.Reused = t.reused.Load()
+	if err != nil && strings.HasSuffix(err.Error(), headTooLong) {
+		end()
+		f.closeBody(out)
+		p.abandon()
+		f.refuse(errTooLong)
+		return nil
+	}
 	if err != nil {
 		fail := f.failure2(ctx, err, t.sent.Load(), false)
 		end()

@@ -188,3 +188,22 @@ func TestNotModifiedHTTP2(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestLargeHeadHTTP2: a head that is larger than a server takes is the client's fault.
+func TestLargeHeadHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) { respond(fr, f.StreamID, ":status: 204") },
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: 16 << 10}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+	for _, c := range []struct{ size, status int }{{0, 204}, {20 << 10, 431}, {20 << 10, 431}, {0, 204}} {
+		client.Send("GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", c.size) + "\r\n\r\n")
+		if res, _ := client.Response("GET"); res.StatusCode != c.status {
+			t.Error(res.Status, s.log)
+		}
+	}
+	if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 || o.dials() != 1 {
+		t.Errorf("%+v", st)
+	}
+}
