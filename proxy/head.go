@@ -160,11 +160,14 @@ func targetAsSent(r *http.Request) string {
 	return r.URL.RequestURI()
 }
 
-// strip returns target, or what follows prefix in it. The prefix is compared with the path as
+// strip returns target, or what follows prefix in its path. The prefix is compared with the path as
 // servers decode it; what follows keeps its bytes.
 func strip(target, prefix string) (string, *http1.Error) {
 	if prefix == "" {
 		return target, nil
+	}
+	if authority, rest := http1.SplitAbsolute([]byte(target)); authority != nil {
+		target = string(rest)
 	}
 	path, query := target, ""
 	if i := strings.IndexByte(target, '?'); i >= 0 {

@@ -127,6 +127,7 @@ func TestStrip(t *testing.T) {
 		{"/api//x", "/api", "//x"}, {"/api/..", "/api", "400"}, {"/api/../x", "/api", "400"}, {"/api/%2e./x", "/api", "400"},
 		{"/api/a/%2E%2e%2fx", "/api", "400"}, {"/api/..;a/x", "/api", "400"}, {"/api/..%5cx", "/api", "400"},
 		{"/api/...", "/api", "/..."}, {"/api/.a", "/api", "/.a"}, {"/api/a..b", "/api", "/a..b"}, {"/api%2fx", "/api", "404"},
+		{"http://h:80/api/x?y", "/api", "/x?y"}, {"http://h/x", "/api", "404"}, {"http://h", "/api", "404"}, {"http://h/api/../x", "/api", "400"},
 	} {
 		got, e := strip(c[0], c[1])
 		if e != nil {

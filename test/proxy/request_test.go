@@ -77,6 +77,8 @@ func TestRequest(t *testing.T) {
 			"GET /%61?b HTTP/1.1\r\nHost: h\r\n" + strings.Replace(added, "PORT\r\n", "PORT\r\nX-Forwarded-Prefix: /api\r\n", 1)},
 		{"prefix, encoded", proxy.Options{StripPrefix: "/api"}, "GET /%61pi HTTP/1.1\r\nHost: h\r\n\r\n",
 			"GET / HTTP/1.1\r\nHost: h\r\n" + strings.Replace(added, "PORT\r\n", "PORT\r\nX-Forwarded-Prefix: /api\r\n", 1)},
+		{"prefix, absolute", proxy.Options{StripPrefix: "/api"}, "GET http://h/api/x HTTP/1.1\r\nHost: i\r\n\r\n",
+			"GET /x HTTP/1.1\r\nHost: h\r\n" + strings.Replace(added, "PORT\r\n", "PORT\r\nX-Forwarded-Prefix: /api\r\n", 1)},
 		{"another prefix", proxy.Options{StripPrefix: "/api"}, "GET /apix HTTP/1.1\r\nHost: h\r\n\r\n", "404"},
 		{"dots below a prefix", proxy.Options{StripPrefix: "/api"}, "GET /api/%2e%2E/x HTTP/1.1\r\nHost: h\r\n\r\n", "400"},
 		{"unknown upgrade", proxy.Options{}, "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n",
