@@ -255,6 +255,13 @@ func malformed2(res *http.Response) error {
 	if res.StatusCode < 200 || res.StatusCode > 599 {
 		return fmt.Errorf("status %d", res.StatusCode)
 	}
+	n := 0
+	for _, values := range res.Header {
+		n += len(values)
+	}
+	if n > http1.DefaultLimits.Fields {
+		return fmt.Errorf("%d fields", n)
+	}
 	// RFC 9113 section 8.1.1, RFC 9110 section 8.6: one, of digits.
 	length := res.Header["Content-Length"]
 	for _, v := range length {

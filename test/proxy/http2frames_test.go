@@ -207,3 +207,24 @@ func TestLargeHeadHTTP2(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestFieldsHTTP2: a response of HTTP/2 has no more fields than one of HTTP/1 may have.
+func TestFieldsHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		fields := []string{":status: 200"}
+		for range len(f.PseudoValue("path")) - 1 {
+			fields = append(fields, "x: y")
+		}
+		respond(fr, f.StreamID, fields...)
+	}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+	for _, c := range []struct{ fields, status int }{{128, 200}, {129, 502}} {
+		client.Send("GET /" + strings.Repeat("x", c.fields) + " HTTP/1.1\r\nHost: h\r\n\r\n")
+		if res, _ := client.Response("GET"); res.StatusCode != c.status {
+			t.Error(c.fields, res.Status, s.log)
+		}
+	}
+}
