@@ -36,6 +36,9 @@ func newH2(l *link, o *UpstreamOptions) *h2client {
 		HTTP2: &http.HTTP2Config{
 			// A peer that is gone without a FIN is noticed by this alone.
 			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: o.StallTimeout,
+			// What a client that does not read costs, in place of 4 MiB. One download is as fast with it on loopback;
+			// a round trip of 10 ms leaves 25 MB/s.
+			MaxReceiveBufferPerStream: 256 << 10,
 		},
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

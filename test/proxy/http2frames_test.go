@@ -228,3 +228,23 @@ func TestFieldsHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowHTTP2: a server may send little to a client that does not read.
+func TestWindowHTTP2(t *testing.T) {
+	t.Parallel()
+	window := make(chan uint32, 1)
+	o := start(t, func(c *conn) {
+		io.ReadFull(c.r, make([]byte, len(http2.ClientPreface)))
+		f, err := http2.NewFramer(c, c.r).ReadFrame()
+		if settings, ok := f.(*http2.SettingsFrame); ok && err == nil {
+			size, _ := settings.Value(http2.SettingInitialWindowSize)
+			window <- size
+		}
+	})
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	s.start(t, chert.EngineGoroutines, o.addr()).Dial().Send(get)
+	if got := <-window; got > 256<<10 {
+		t.Error(got)
+	}
+}
