@@ -96,7 +96,7 @@ func (k *checker) once(ctx context.Context) reason.Code {
 // http2 is once for servers of HTTP/2.
 func (k *checker) http2(ctx context.Context) reason.Code {
 	l := &link{entry: k.entry, dialer: k.dialer}
-	client := newH2(l, &UpstreamOptions{TLS: k.dialer.TLS})
+	client := newH2(l, &UpstreamOptions{TLS: k.dialer.TLS, IdleTimeout: time.Second})
 	defer client.close()
 	host := k.check.Host
 	if host == "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -246,5 +247,24 @@ func TestWindowHTTP2(t *testing.T) {
 	s.start(t, chert.EngineGoroutines, o.addr()).Dial().Send(get)
 	if got := <-window; got > 256<<10 {
 		t.Error(got)
+	}
+}
+
+// TestCheckClosesHTTP2: a check that is not answered leaves no connection.
+func TestCheckClosesHTTP2(t *testing.T) {
+	t.Parallel()
+	var began, ended atomic.Int64
+	serve := framed(func(*http2.Framer, *http2.MetaHeadersFrame) { began.Add(1) })
+	o := start(t, func(c *conn) {
+		serve(c)
+		ended.Add(1)
+	})
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	s.up.Check = &proxy.Check{Path: "/", Interval: 50 * time.Millisecond, Timeout: 20 * time.Millisecond}
+	s.handler(t, o.addr())
+	servertest.Eventually(t, "ten checks have left nothing", func() bool { return ended.Load() >= 10 })
+	if n := began.Load(); n > 100 { // each may last for a second
+		t.Errorf("of %d", n)
 	}
 }
