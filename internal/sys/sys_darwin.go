@@ -5,6 +5,7 @@ package sys
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -141,6 +142,12 @@ func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPALIVE, 15)
+}
+
+// SetLost ends a TCP connection whose peer acknowledges nothing of what was sent for d.
+func SetLost(fd int, d time.Duration) error {
+	return os.NewSyscallError("setsockopt",
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_RXT_CONNDROPTIME, int(d.Seconds())))
 }
 
 func peerString(sa unix.Sockaddr) string {

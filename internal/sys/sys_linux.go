@@ -3,6 +3,7 @@ package sys
 import (
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -173,6 +174,13 @@ func TuneListener(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15)
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9)
+}
+
+// SetLost ends a TCP connection whose peer acknowledges nothing for d: of what was sent, or of keep-alive probes
+// (TCP_USER_TIMEOUT).
+func SetLost(fd int, d time.Duration) error {
+	return os.NewSyscallError("setsockopt",
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())))
 }
 
 func peerString(sa *unix.RawSockaddrAny) string {

@@ -5,6 +5,7 @@ package sys
 import (
 	"net"
 	"syscall"
+	"time"
 )
 
 // HavePoller is false: on this system every listener is served with a
@@ -34,6 +35,7 @@ func ReceiveBuffer(fd int) (int, error)             { return 0, ErrUnsupported }
 func ReservePlace() (int, error)                    { return -1, ErrUnsupported }
 func SetReusePort(fd int) error                     { return ErrUnsupported }
 func TuneListener(fd int)                           {}
+func SetLost(fd int, d time.Duration) error         { return ErrUnsupported }
 func Pending(fd int) bool                           { return true }
 func Queued(fd int) int                             { return 0 }
 func LocalAddr(fd int) net.Addr                     { return nil }
