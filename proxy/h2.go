@@ -113,6 +113,22 @@ func notAccepted(err error) reason.Code {
 	return reason.Unclear
 }
 
+// complained reports whether the server has ended the connection by a GOAWAY that says that what it has received was
+// wrong. On a new one, a large head can be sent before the server has said what it takes.
+func complained(err error) bool {
+	text := err.Error()
+	_, code, ok := strings.Cut(text, "http2: Transport received GOAWAY from server ErrCode:")
+	if !ok && strings.HasPrefix(text, "http2: server sent GOAWAY and closed the connection; ") {
+		_, code, _ = strings.Cut(text, "ErrCode=")
+		code, _, _ = strings.Cut(code, ",")
+	}
+	switch code {
+	case "PROTOCOL_ERROR", "COMPRESSION_ERROR", "FRAME_SIZE_ERROR", "ENHANCE_YOUR_CALM":
+		return true
+	}
+	return false
+}
+
 // h2Failure is what an error of the Transport means. sent: a byte of the request may have
 // been sent.
 func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Failure {
@@ -143,6 +159,8 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 		f.Reason = reason.ClientGone
 	case errors.As(err, &own):
 		f.Reason, f.Err = own.Reason, own.Err
+	case complained(err):
+		f.Reason = reason.Unclear
 	case notAccepted(err) != reason.None:
 		f.Reason, f.Err = notAccepted(err), nil
 	case errors.As(err, &stream):
@@ -150,8 +168,12 @@ func h2Failure(ctx context.Context, err error, sent, received bool) *origin.Fail
 	case errors.As(err, &timeout) && timeout.Timeout():
 		f.Reason = reason.ResponseTimeout
 	}
-	if received && f.Reason != reason.ClientGone && f.Reason != reason.StallTimeout {
-		f.Reason = reason.Truncated
+	switch f.Reason {
+	case reason.ClientGone, reason.StallTimeout, reason.Unclear:
+	default:
+		if received {
+			f.Reason = reason.Truncated
+		}
 	}
 	return f
 }

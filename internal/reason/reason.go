@@ -29,7 +29,7 @@ const (
 	Truncated // FIN or RST within the body of a response
 	GoAway    // HTTP/2: the stream is above the last one that GOAWAY names (RFC 9113 section 6.8)
 	Unserved  // HTTP/2: RST_STREAM with REFUSED_STREAM (RFC 9113 section 8.7)
-	Unclear   // HTTP/2: GoAway, Unserved, or RST_STREAM with PROTOCOL_ERROR, which a client's bytes can cause
+	Unclear   // HTTP/2: GoAway, Unserved, or an error such as PROTOCOL_ERROR, which a client's bytes can cause
 
 	// A limit of time was exceeded.
 

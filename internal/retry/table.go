@@ -126,7 +126,7 @@ func (v *Verdict) Status() int { return v.Reason.Status() }
 //	reused connection closed, no response byte      reconnect (*)    fail
 //	GOAWAY below the stream                         next server      next server
 //	REFUSED_STREAM                                  next server (*)  next server (*)
-//	one of both, or PROTOCOL_ERROR                  next server (*)  fail
+//	one of both, or an error of the protocol        next server (*)  fail
 //	new connection closed, no response byte         next server (*)  fail
 //	no response in time                             if Timeouts (*)  fail
 //	502, 503, 504 of the server                     if Statuses (*)  fail

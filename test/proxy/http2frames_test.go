@@ -268,3 +268,33 @@ func TestCheckClosesHTTP2(t *testing.T) {
 		t.Errorf("of %d", n)
 	}
 }
+
+// TestComplaintHTTP2: a server that ends a connection because of what it has received is not blamed.
+func TestComplaintHTTP2(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code   http2.ErrCode
+		blamed bool
+	}{
+		{http2.ErrCodeCompression, false}, {http2.ErrCodeEnhanceYourCalm, false}, {http2.ErrCodeInternal, true},
+	} {
+		for _, last := range []uint32{0, 1} {
+			o := start(t, func(c2 *conn) {
+				framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+					fr.WriteGoAway(last, c.code, []byte(`", ErrCode=x,`))
+					c2.Close()
+				})(c2)
+			})
+			s := &setup{}
+			s.up.Protocol = proxy.ProtocolHTTP2
+			client := s.start(t, chert.EngineGoroutines, o.addr()).Dial()
+			client.Send(get)
+			if res, _ := client.Response("GET"); res.StatusCode != 502 {
+				t.Error(c, last, res.Status, s.log)
+			}
+			if st := s.pool.Status()[0].Servers[0]; (st.Failures > 0) != c.blamed {
+				t.Errorf("%v, last %d: %+v", c, last, st)
+			}
+		}
+	}
+}
