@@ -239,3 +239,48 @@ func TestDrainAfterReload(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Requests for redirects to TLS are finished too.
+func TestDrainOfRedirects(t *testing.T) {
+	t.Parallel()
+	began, finish := make(chan struct{}), make(chan struct{})
+	s := &service{srv: new(chert.Server), timeout: patience}
+	s.plain = &chert.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		select {
+		case <-finish:
+		case <-r.Context().Done():
+		}
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.plain.Serve(l) }()
+	c := dial(t, "http://"+l.Addr().String())
+	c.SetDeadline(time.Now().Add(patience))
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-began
+	ends := make(chan struct{})
+	s.srv.RegisterOnShutdown(func() { close(ends) })
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(nil, false) }()
+	if err := <-served; err != http.ErrServerClosed {
+		t.Error(err)
+	}
+	<-ends
+	for range 10000 { // nothing else holds the drain
+		if runtime.Gosched(); len(drained) > 0 {
+			t.Fatal("drained before the request was finished")
+		}
+	}
+	close(finish)
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("%v %v", res, err)
+	}
+	c.Close()
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,12 +268,19 @@ func (s *service) drain(stop <-chan os.Signal, replaced bool) error {
 		defer s.admin.giveWay(ctx, over)()
 		defer s.control.giveWay(ctx)()
 	}
+	plain := cmp.Or(s.plain, new(chert.Server))
+	defer plain.Close()
 	done := make(chan error, 1)
-	if s.plain != nil {
-		defer s.plain.Close()
-		go end(s.plain, ctx) // what it answers takes no time
-	}
-	go func() { done <- end(srv, ctx) }()
+	go func() {
+		redirected := make(chan struct{})
+		go func() {
+			defer close(redirected)
+			end(plain, ctx) // what it answers takes no time
+		}()
+		err := end(srv, ctx)
+		<-redirected // the process ends with this, and its clients come back as slowly as those of srv
+		done <- err
+	}()
 	for {
 		select {
 		case err := <-done:
@@ -289,6 +297,7 @@ func (s *service) drain(stop <-chan os.Signal, replaced bool) error {
 			if replaced {
 				replaced = false
 				go srv.Shutdown(ctx)
+				go plain.Shutdown(ctx)
 				continue
 			}
 			srv.Close()
