@@ -187,7 +187,10 @@ type Server struct {
 	// Hooks.
 
 	// ErrorLog receives the server's errors. Default package log's standard
-	// logger.
+	// logger. What clients cause, such as failed TLS handshakes, is logged by a
+	// goroutine of its own, for which only Shutdown waits: if the log is too slow,
+	// lines are dropped, and it is told how many. Panics of handlers are logged where
+	// they ran, so the logger should not wait for long.
 	ErrorLog *log.Logger
 	// Refused, if not nil, is called for what was refused without calling Handler:
 	// malformed requests (400, 431 and the like), heads that do not arrive in time

@@ -21,12 +21,13 @@ type Server struct {
 	Now func() Now
 	// Serves reports whether the server serves still.
 	Serves func() bool
-	// Reported is called when no refusal is to be reported any more.
+	// Reported is called when no refusal is to be reported, or no line to be logged, any more.
 	Reported func()
 
 	placed   placed
 	slow     slow
 	refusals refusals
+	lines    lines
 }
 
 // Now is what a server is made of at a moment.

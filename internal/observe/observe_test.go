@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,56 @@ func TestRefusalsAreCounted(t *testing.T) {
 	got := fmt.Sprint(sn.Connections.Refused, sn.Malformed)
 	if want := fmt.Sprint([]stats.Count{{Name: NoRoom, N: 2}, {Name: NoShare, N: 1}}, []stats.Count{{Name: "bad", N: 3}}); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A log that is slow gets a bounded number of lines, and is told how many others there were.
+func TestLogLater(t *testing.T) {
+	t.Parallel()
+	began, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var got []string
+	o := Server{Reported: func() { close(over) }, Logf: func(format string, args ...any) {
+		if got = append(got, fmt.Sprintf(format, args...)); len(got) == 1 {
+			close(began)
+			<-goOn
+		}
+	}}
+	o.LogLater("%d", 0)
+	<-began
+	const more = 3
+	for i := range maxLines + more {
+		o.LogLater("%d", i+1)
+	}
+	if !o.Reporting() {
+		t.Error("nothing is to be logged")
+	}
+	close(goOn)
+	<-over
+	last := fmt.Sprintf("chert: %d lines were not logged, as the log did not take them in time", more)
+	if n := len(got); n != maxLines+2 || got[n-2] != fmt.Sprint(maxLines) || got[n-1] != last {
+		t.Errorf("%d lines, the last are %q", n, got[max(n-2, 0):])
+	}
+}
+
+// What does not return is no reason to log no more.
+func TestLogLaterAfterExit(t *testing.T) {
+	t.Parallel()
+	lines, over := make(chan string, 3), make(chan struct{}, 1)
+	o := Server{Reported: func() { over <- struct{}{} }, Logf: func(format string, args ...any) {
+		line := fmt.Sprintf(format, args...)
+		switch lines <- line; line {
+		case "panics":
+			panic(line)
+		case "exits":
+			runtime.Goexit()
+		}
+	}}
+	for _, line := range []string{"panics", "exits", "returns"} {
+		o.LogLater("%s", line)
+		<-over
+		if got := <-lines; got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
 	}
 }
 

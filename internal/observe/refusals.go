@@ -129,12 +129,12 @@ func (o *Server) callRefused(one wire.Refusal) {
 	})
 }
 
-// Reporting reports whether a refusal is still to be reported.
+// Reporting reports whether a refusal is still to be reported, or a line to be logged.
 func (o *Server) Reporting() bool {
 	r := &o.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.running
+	return r.running || o.lines.logging()
 }
 
 // requestLine returns Refusal's Line.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -105,6 +106,33 @@ func TestTLSTimeoutLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stuckLog is a log whose reader has stopped, until it is opened.
+type stuckLog chan struct{}
+
+func (l stuckLog) Write(p []byte) (int, error) {
+	<-l
+	return len(p), nil
+}
+
+// No client waits for the log of what another has caused.
+func TestTLSFailureDoesNotWaitForLog(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		stuck := make(stuckLog)
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, ErrorLog: log.New(stuck, "", 0)}, servertest.ListenTCP(t), cert)
+		defer close(stuck)
+		for range 3 {
+			for _, sent := range []string{"\x16\x03\x01\x00\x05hello", "GET / HTTP/1.1\r\n\r\n"} {
+				c := ts.Dial()
+				c.Send(sent)
+				c.UpToEnd()
+			}
+		}
+		dialTLS(ts, clientConfig(roots)).Get("/")
+	})
 }
 
 // What is logged of a handshake that fails names the host that the client wanted, as

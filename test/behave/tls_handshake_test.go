@@ -131,6 +131,9 @@ func TestTLSRefuses(t *testing.T) {
 				if got := servertest.Await(t, states, "ConnState"); got != http.StateClosed {
 					t.Errorf("then %v", got)
 				}
+				if name != "a function that aborts" {
+					servertest.Eventually(t, "it is logged", func() bool { return ts.Log.String() != "" })
+				}
 				// What the client wanted is chert's addition: TestTLSFailureLog.
 				log, _, _ := strings.Cut(wanted.ReplaceAllString(ports.ReplaceAllString(ts.Log.String(), "address"), ""), "\ngoroutine ")
 				mu.Lock()
