@@ -106,8 +106,9 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	stop, hangup, upgrades, release := signals()
 	defer release()
 	out := newLog(stderr)
-	defer out.Close()
-	handler := o.log.errors(out)
+	handler := &errorOutput{log: out}
+	handler.set(o.log)
+	defer within(flushWait, handler.close)
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}

@@ -43,13 +43,22 @@ type download struct {
 // slowDownload starts chert with a big file and asks for it.
 func slowDownload(t *testing.T, args ...string) (*proc, *download) {
 	t.Helper()
+	p := &proc{t: t, cmd: command(t, append([]string{"serve"}, args...)...)}
+	return p, p.slowDownload()
+}
+
+// slowDownload is that for a command that has no folder yet.
+func (p *proc) slowDownload() *download {
+	t := p.t
+	t.Helper()
 	dir := t.TempDir()
 	content := make([]byte, bigSize)
 	rand.NewChaCha8([32]byte{1}).Read(content)
 	if err := os.WriteFile(filepath.Join(dir, "big"), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, append([]string{dir, "--listen", "127.0.0.1:0"}, args...)...)
+	p.cmd.Args = append(p.cmd.Args, dir, "--listen", "127.0.0.1:0")
+	p.begin()
 	c := dial(t, p.urls[0])
 	if err := c.SetReadBuffer(256 << 10); err != nil {
 		t.Fatal(err)
@@ -63,7 +72,7 @@ func slowDownload(t *testing.T, args ...string) (*proc, *download) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { res.Body.Close() })
-	return p, &download{res, sha256.Sum256(content)}
+	return &download{res, sha256.Sum256(content)}
 }
 
 // finish reads the rest and reports whether it is the whole file.

@@ -90,7 +90,9 @@ func launch(t *testing.T, args ...string) *proc {
 
 func (p *proc) launch() {
 	p.t.Helper()
-	p.cmd.Stderr = &p.stderr
+	if p.cmd.Stderr == nil {
+		p.cmd.Stderr = &p.stderr
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

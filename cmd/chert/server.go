@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -35,7 +34,6 @@ import (
 type server struct {
 	service
 	o      *serveOptions
-	stderr io.Writer
 	log    *middleware.LineWriter // to stderr
 	files  *logFiles
 	errsTo errorOutput
@@ -88,15 +86,18 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 	if o.quiet {
 		stdout = io.Discard
 	}
-	s := &server{o: o, stderr: stderr, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
+	s := &server{o: o, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
 	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
+	s.errsTo.log = s.log
 	s.logger = slog.New(&s.errsTo)
 	s.tokens.errs, s.pool.errs = s.logger, s.logger
 	defer s.pool.close()
-	defer s.log.Close()
 	s.files = newLogFiles(s.errs)
-	defer s.files.close()
-	s.errsTo.set(o.log, s.log, stderr)
+	s.errsTo.set(o.log)
+	defer within(flushWait, func() {
+		s.files.close()
+		s.errsTo.close()
+	})
 
 	if err := sys.RaiseFiles(); err != nil {
 		s.errs.Printf("the limit of open files stays at %v: %v", sys.Limits(), err)
@@ -361,7 +362,7 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 
 // use makes up the current setup for requests.
 func (s *server) use(up *setup) {
-	s.errsTo.set(up.format, s.log, s.stderr)
+	s.errsTo.set(up.format)
 	s.timeout = up.timeout
 	old := s.tls.Swap(up.tls)
 	old.close()
@@ -429,39 +430,6 @@ func (s *server) reloadAll() {
 	fmt.Fprintf(s.stdout, "chert: reloaded; serving %s at %s\n", up.what, showAll(listeners(bindings))+
 		http3Line(bindings))
 }
-
-// errorOutput is the slog.Handler of the server's errors. Its format may be changed while they come.
-type errorOutput struct{ to atomic.Pointer[slog.Handler] }
-
-// set selects the format. Without a log of requests errors are few and are not buffered.
-func (o *errorOutput) set(f logFormat, l *middleware.LineWriter, stderr io.Writer) {
-	var to io.Writer = l
-	if f == logOff {
-		to = stderr
-	}
-	h := f.errors(to)
-	o.to.Store(&h)
-}
-
-func (o *errorOutput) handler() slog.Handler { return *o.to.Load() }
-
-func (o *errorOutput) Enabled(ctx context.Context, l slog.Level) bool {
-	return o.handler().Enabled(ctx, l)
-}
-
-func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
-	// What crypto/tls says about refuse would let operators search for a file.
-	if before, after, ok := strings.Cut(r.Message, ": tls: no certificates configured"); ok {
-		r.Message = before + ": no site has the name or address that the client asked for" + after
-	}
-	return o.handler().Handle(ctx, r)
-}
-
-// WithAttrs keeps the format of now: nothing here uses it.
-func (o *errorOutput) WithAttrs(attrs []slog.Attr) slog.Handler { return o.handler().WithAttrs(attrs) }
-
-// WithGroup keeps the format of now.
-func (o *errorOutput) WithGroup(name string) slog.Handler { return o.handler().WithGroup(name) }
 
 // showFolder is the whole path of a folder.
 func showFolder(dir string) string { return quote(absolute(dir)) }

@@ -4,16 +4,21 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
+// exitWait is how long the process may take to end after a second signal, by which it may be waiting for who reads its
+// output.
+const exitWait = time.Second
+
 // signals starts to deliver the signals that the server acts on. The first of stop begins a drain, the second ends
-// it; those of hangup cause a reload, those of upgrade an upgrade. release restores their default.
+// it, and the process soon; those of hangup cause a reload, those of upgrade an upgrade. release restores their default.
 //
 // An interrupt or SIGQUIT that was ignored when the program started stays ignored: shell scripts start background
 // jobs that way, so that Ctrl-C ends the script and not the jobs. Notify would undo it.
 func signals() (stop, hangup, upgrade <-chan os.Signal, release func()) {
 	// Room for both, because signal.Notify drops a signal if the channel is full.
-	c := make(chan os.Signal, 2)
+	c, out, end := make(chan os.Signal, 2), make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(c, syscall.SIGTERM)
 	for _, sig := range interrupts {
 		if !signal.Ignored(sig) {
@@ -23,9 +28,29 @@ func signals() (stop, hangup, upgrade <-chan os.Signal, release func()) {
 	reload, done := hangups(c)
 	upgrades := make(chan os.Signal, 1)
 	notifyUpgrades(upgrades)
-	return c, reload, upgrades, func() {
+	go passStops(c, out, end)
+	return out, reload, upgrades, func() {
 		signal.Stop(c)
 		signal.Stop(upgrades)
 		done()
+		close(end)
+	}
+}
+
+// passStops passes on the signals that stop the server, until end is closed.
+func passStops(in <-chan os.Signal, out chan<- os.Signal, end <-chan struct{}) {
+	for n := 0; ; n++ {
+		var sig os.Signal
+		select {
+		case sig = <-in:
+		case <-end:
+			return
+		}
+		if n == 1 {
+			time.AfterFunc(exitWait, func() { os.Exit(exitFailure) })
+		}
+		if n <= 1 {
+			out <- sig
+		}
 	}
 }

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stuckPipe is a pipe that is full, and that nothing reads.
+func stuckPipe(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.Close()
+		w.Close()
+	})
+	fd := int(w.Fd())
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{4096, 1} {
+		for err = nil; err == nil; {
+			_, err = syscall.Write(fd, make([]byte, size))
+		}
+		if err != syscall.EAGAIN {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A server serves and stops though nothing reads its errors.
+func TestStuckStderr(t *testing.T) {
+	needSignals(t)
+	t.Run("serves", func(t *testing.T) {
+		t.Parallel()
+		p := &proc{t: t, cmd: command(t, "serve", folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0",
+			"--tls-self", "--tls-storage", t.TempDir())}
+		p.cmd.Stderr = stuckPipe(t)
+		p.begin()
+		for range 20 {
+			c := dial(t, p.urls[0])
+			c.SetDeadline(time.Now().Add(patience))
+			fmt.Fprint(c, "\x16\x03\x01\x00\x05hello")
+			if _, err := io.ReadAll(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := mustDialTLS(t, p.urls[0], &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"})
+		fmt.Fprint(c, "GET /f HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		if got, err := io.ReadAll(c); !strings.HasSuffix(string(got), "\r\n\r\nbody") {
+			t.Errorf("%q %v", got, err)
+		}
+		p.signal(syscall.SIGTERM)
+		p.waitFor(exitOK)
+	})
+	t.Run("second signal", func(t *testing.T) {
+		t.Parallel()
+		p := &proc{t: t, cmd: command(t, "serve")}
+		p.cmd.Stderr = stuckPipe(t)
+		p.slowDownload()
+		p.signal(syscall.SIGTERM)
+		p.line()
+		p.signal(os.Interrupt) // whose message cannot be written
+		p.waitFor(exitFailure)
+	})
+}
+
+// announced is a gate that tells of its first Write.
+type announced struct {
+	*gate
+	once  sync.Once
+	began chan struct{}
+}
+
+func (g *announced) Write(p []byte) (int, error) {
+	g.once.Do(func() { close(g.began) })
+	return g.gate.Write(p)
+}
+
+// Who reports errors does not wait for their reader, which is told how many it has missed.
+func TestErrorsAreDropped(t *testing.T) {
+	t.Parallel()
+	g := &announced{gate: &gate{open: make(chan struct{})}, began: make(chan struct{})}
+	o := &errorOutput{log: newLog(g)}
+	o.set(logOff)
+	l := slog.New(o)
+	long := strings.Repeat("x", 10000)
+	l.Error(long)
+	<-g.began
+	n := 1
+	for ; !o.log.Full(); n++ {
+		l.Error(long)
+	}
+	for range 3 {
+		l.Error(long)
+	}
+	close(g.open)
+	o.close()
+	if got := g.buf.String(); strings.Count(got, long) != n ||
+		!strings.HasSuffix(got, "x\nchert: errors that were dropped, as nothing read them in time: 3\n") {
+		t.Errorf("%d errors of %d, the end is %q", strings.Count(got, long), n, got[max(len(got)-200, 0):])
+	}
+}
