@@ -7,12 +7,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // listenUnix opens a socket file. It replaces one that a dead process left; any other file in its place is an error.
 func listenUnix(open openFunc, e endpoint) (listener, error) {
 	if s, ok := takeUnix(e); ok {
-		return inheritUnix(e, s)
+		if _, err := os.Lstat(e.address); !errors.Is(err, fs.ErrNotExist) {
+			return inheritUnix(e, s)
+		}
+		// Its file has been removed, so that no client can reach it.
+		for _, fd := range s.FDs {
+			sys.Close(fd)
+		}
 	}
 	if err := removeStale(e); err != nil {
 		return listener{}, err

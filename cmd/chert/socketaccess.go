@@ -84,6 +84,7 @@ type socketFile struct {
 	gid  int
 	// inherited: a process before this one made it.
 	inherited bool
+	denied    error // the access, when this process began to serve
 }
 
 // ours reports whether info is of that file; another may have its name by now. While the socket is open, the system

@@ -39,6 +39,11 @@ func keepUnix(e endpoint, l net.Listener, file *socketFile) (drop func()) {
 			fd, err := accept.Copy(u)
 			return []int{fd}, err
 		},
+		Confirmed: func() {
+			if file.inherited && file.made != nil {
+				file.denied = file.apply(e.access)
+			}
+		},
 	})
 }
 
@@ -54,7 +59,8 @@ func takeUnix(e endpoint) (*successor.Socket, bool) {
 	return nil, false
 }
 
-// inheritUnix returns the listener of a socket that a process before this one has opened.
+// inheritUnix returns the listener of a socket that a process before this one has opened. Its file gets e's access when
+// this process serves: until then it may fail, and the other goes on with what it has.
 func inheritUnix(e endpoint, s *successor.Socket) (listener, error) {
 	l, err := accept.FileListener(s.FDs[0])
 	if err != nil {
@@ -64,12 +70,11 @@ func inheritUnix(e endpoint, s *successor.Socket) (listener, error) {
 	file := inheritFile(e.address, s.Note)
 	opened := listener{Listener: l, file: file}
 	opened.drop = keepUnix(e, l, file)
-	if file.made == nil {
-		return opened, nil
-	}
-	if err := file.apply(e.access); err != nil {
-		opened.close()
-		return listener{}, err
+	if e.access.group != "" && file.made != nil {
+		if _, err := lookupGroup(e.access.group); err != nil {
+			opened.close()
+			return listener{}, err
+		}
 	}
 	return opened, nil
 }

@@ -79,6 +79,18 @@ func (s *service) ready(ctx context.Context, bindings []*binding) {
 	select {
 	case <-p.Confirmed():
 		removeLeft(p.Left())
+		all := listeners(bindings)
+		if s.admin != nil {
+			all = append(all, s.admin.listener)
+		}
+		if s.control != nil {
+			all = append(all, s.control.listener)
+		}
+		for _, l := range all {
+			if l.file != nil && l.file.denied != nil {
+				s.errs.Print(l.file.denied)
+			}
+		}
 	case <-ctx.Done():
 	}
 }
