@@ -81,6 +81,29 @@ func TestStuckStderr(t *testing.T) {
 	})
 }
 
+// A server goes on when what reads its errors and its log has gone, and ends as it would.
+func TestStderrGone(t *testing.T) {
+	needSignals(t)
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	p := &proc{t: t, cmd: command(t, "serve", folder(t, map[string]string{"f": "body"}), "--listen", "127.0.0.1:0",
+		"--log", "combined")}
+	p.cmd.Stderr = w
+	p.begin()
+	for range 3 {
+		if status, body := get(t, newClient(t, ""), p.urls[0]+"f"); status != 200 || body != "body" {
+			t.Errorf("%d %q", status, body)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	p.waitFor(exitOK)
+}
+
 // announced is a gate that tells of its first Write.
 type announced struct {
 	*gate
