@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/sys"
 )
 
 // bigSize is more than the kernel's buffers on both sides hold together, so that the server is not done with the file
@@ -292,4 +294,33 @@ func TestDrainOfRedirects(t *testing.T) {
 	if err := <-drained; err != nil {
 		t.Error(err)
 	}
+}
+
+// The service manager is to know of an event loop that does not go on.
+func TestLoopsRespond(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no event loops")
+	}
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	s := &service{srv: &chert.Server{Handler: http.NotFoundHandler(), ProxyProtocol: func(net.Listener, netip.Addr) bool {
+		close(entered)
+		<-goOn
+		return false
+	}}}
+	l, err := s.srv.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.srv.Serve(l) }()
+	dial(t, "http://"+l.Addr().String())
+	<-entered
+	if s.responds() {
+		t.Error("a loop that waits is not noticed")
+	}
+	close(goOn)
+	until(t, s.responds)
+	s.srv.Close()
+	<-served
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/successor"
 	"github.com/chert-http/chert/internal/systemd"
+	"github.com/chert-http/chert/stats"
 )
 
 // service is what "chert serve" and "chert demo" share: listeners that are served until a signal arrives. It belongs
@@ -225,7 +226,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	go s.upgradeAt(during)
 	s.control.serve(func() (string, error) { return s.upgrade(during) })
 	go s.ready(during, s.bindings)
-	defer process.Watchdog(func() bool { s.srv.Stats(); return true })()
+	defer process.Watchdog(s.responds)()
 	confirmed := process.Confirmed()
 	var reload <-chan os.Signal // nil until confirmed: before that the service manager would not hear of a reload
 	for {
@@ -250,6 +251,11 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 			return s.drain(stop, true)
 		}
 	}
+}
+
+// responds reports whether all event loops do.
+func (s *service) responds() bool {
+	return !slices.ContainsFunc(s.srv.Stats().Loops, func(l stats.Loop) bool { return l.Stale })
 }
 
 // drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error. If
