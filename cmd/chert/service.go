@@ -34,8 +34,11 @@ type service struct {
 	bindings []*binding
 	failed   chan error
 	upgrades <-chan os.Signal
-	control  *controlServer // nil for none
-	http3    http3Listeners // of srv
+	// upgrading is how many upgrades run, or are refused because one does. upgraded gets a value when one has ended.
+	upgrading atomic.Int32
+	upgraded  chan struct{}
+	control   *controlServer // nil for none
+	http3     http3Listeners // of srv
 }
 
 // binding is a listener that is served or will be.
@@ -216,7 +219,7 @@ func (s *service) serveOn(b *binding) error {
 
 // serveUntil serves until a listener fails or a signal stops the server.
 func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
-	s.failed = make(chan error, 1)
+	s.failed, s.upgraded = make(chan error, 1), make(chan struct{}, 1)
 	for _, b := range s.bindings {
 		s.begin(b)
 	}
@@ -229,6 +232,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	defer process.Watchdog(s.responds)()
 	confirmed := process.Confirmed()
 	var reload <-chan os.Signal // nil until confirmed: before that the service manager would not hear of a reload
+	pending := false            // a reload, for the end of an upgrade: the new process may have read the file already
 	for {
 		select {
 		case err := <-s.failed:
@@ -238,9 +242,11 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 		case <-confirmed:
 			confirmed, reload = nil, hangup
 		case <-reload:
-			process.Notify(systemd.Reloading())
-			s.reload()
-			process.Notify(systemd.Ready)
+			pending = true
+			if s.upgrading.Load() > 0 {
+				fmt.Fprintln(s.stdout, "chert: the reload waits for the end of the upgrade")
+			}
+		case <-s.upgraded:
 		case sig := <-stop:
 			end() // an upgrade
 			process.Notify(systemd.Stopping)
@@ -248,7 +254,21 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 				sig, s.timeout)
 			return s.drain(stop, false)
 		case <-process.Replaced():
+			select {
+			case <-reload:
+				pending = true
+			default:
+			}
+			if pending {
+				s.passReload()
+			}
 			return s.drain(stop, true)
+		}
+		if pending && s.upgrading.Load() == 0 && process.Successor() == 0 {
+			pending = false
+			process.Notify(systemd.Reloading())
+			s.reload()
+			process.Notify(systemd.Ready)
 		}
 	}
 }

@@ -62,6 +62,45 @@ func TestUpgradeOfAccess(t *testing.T) {
 	u.end(pid)
 }
 
+// A reload during an upgrade is one of the process that serves then.
+func TestReloadDuringUpgrade(t *testing.T) {
+	t.Parallel()
+	u, sock, configure := upgradableSocket(t, "")
+	pid := 0
+	upTo := func(text string) {
+		for {
+			line := u.line()
+			fmt.Sscanf(line, "chert: upgrade: process %d has taken over from ", &pid)
+			if strings.HasPrefix(line, text) {
+				return
+			}
+		}
+	}
+	reload := func(mode string) {
+		configure("?mode="+mode, "")
+		u.signal(syscall.SIGHUP)
+		upTo("chert: the reload waits for the end of the upgrade\n")
+	}
+	u.script("echo began; until [ -e go ]; do sleep 0.01; done; exit 3")
+	u.signal(syscall.SIGUSR2)
+	upTo("began\n")
+	reload("0606")
+	write(t, filepath.Join(u.dir, "go"), "")
+	upTo("chert: reloaded; ")
+	checkAccess(t, sock, 0o606, os.Getgid())
+
+	u.install()
+	u.signal(syscall.SIGUSR2)
+	upTo("chert: serving ") // it has read the configuration
+	reload("0660")
+	upTo("chert: reloaded; ")
+	checkAccess(t, sock, 0o660, os.Getgid())
+	for pid == 0 {
+		upTo("")
+	}
+	u.end(pid)
+}
+
 // A socket whose file was removed is opened anew by the next process.
 func TestUpgradeOfRemovedSocket(t *testing.T) {
 	t.Parallel()

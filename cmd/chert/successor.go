@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert"
@@ -109,6 +110,14 @@ func (s *service) upgradeAt(ctx context.Context) {
 
 // upgrade lets a new process take over, and returns what to tell of it. After an error this one goes on.
 func (s *service) upgrade(ctx context.Context) (string, error) {
+	s.upgrading.Add(1)
+	defer func() {
+		s.upgrading.Add(-1)
+		select {
+		case s.upgraded <- struct{}{}:
+		default: // that is told already
+		}
+	}()
 	p := successor.Current()
 	select {
 	case <-p.Confirmed(): // it may have been asked early
@@ -127,6 +136,17 @@ func (s *service) upgrade(ctx context.Context) (string, error) {
 	}
 	s.errs.Printf("upgrade: %v; serving goes on as before", err)
 	return "", err
+}
+
+// passReload has the process that has replaced this one read the configuration again.
+func (s *service) passReload() {
+	p, err := os.FindProcess(successor.Current().Successor())
+	if err == nil {
+		err = p.Signal(syscall.SIGHUP)
+	}
+	if err != nil {
+		s.errs.Printf("upgrade: the new process does not hear of the reload: %v", err)
+	}
 }
 
 // drainOver is how long connections are ended one after another by a process that was replaced: a hundred in a second,

@@ -32,6 +32,7 @@ type Process struct {
 	kept      []*Kept
 	ready     bool
 	upgrading bool
+	successor int // the number of the process that has replaced this one
 }
 
 // program is what is started as successor.
@@ -240,8 +241,9 @@ func (p *Process) confirm() {
 }
 
 // replace makes the successor that.
-func (p *Process) replace() {
+func (p *Process) replace(pid int) {
 	p.mu.Lock()
+	p.successor = pid
 	kept := slices.Clone(p.kept)
 	p.mu.Unlock()
 	var wait sync.WaitGroup
@@ -281,6 +283,13 @@ func (p *Process) Confirmed() <-chan struct{} { return p.confirmed }
 // Replaced is closed when a successor serves. This process should stop accepting and end its
 // connections.
 func (p *Process) Replaced() <-chan struct{} { return p.replaced }
+
+// Successor returns the number of the process that serves when Replaced is closed.
+func (p *Process) Successor() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.successor
+}
 
 // Owns reports whether something outside of processes, such as the file of a socket, is this
 // process's to remove: it was inherited, or made by this process. Of what two processes share it

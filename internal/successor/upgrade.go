@@ -114,7 +114,7 @@ func (p *Process) upgrade(ctx context.Context, o Options) (pid int, err error) {
 		return 0, err
 	}
 	p.Notify(systemd.MainPID(c.pid), systemd.Ready, systemd.Status(""))
-	p.replace()
+	p.replace(c.pid)
 	send(c.control, step{Confirmed: true})
 	return c.pid, nil
 }
