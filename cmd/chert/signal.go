@@ -30,7 +30,9 @@ func signals() (stop, hangup, upgrade <-chan os.Signal, release func()) {
 	reload, done := hangups(c)
 	upgrades := make(chan os.Signal, 1)
 	notifyUpgrades(upgrades)
-	go passStops(c, out, end)
+	go passStops(c, out, end, time.Now, func() {
+		time.AfterFunc(exitWait, func() { os.Exit(exitFailure) })
+	})
 	return out, reload, upgrades, func() {
 		signal.Stop(c)
 		signal.Stop(upgrades)
@@ -39,20 +41,29 @@ func signals() (stop, hangup, upgrade <-chan os.Signal, release func()) {
 	}
 }
 
-// passStops passes on the signals that stop the server, until end is closed.
-func passStops(in <-chan os.Signal, out chan<- os.Signal, end <-chan struct{}) {
-	for n := 0; ; n++ {
+// sameSignal is how soon after the first signal another one of its kind is no second: supervisors and timeout(1) signal
+// a process and then its group.
+const sameSignal = 300 * time.Millisecond
+
+// passStops passes on two signals that stop the server, until end is closed. exit is called at the second.
+func passStops(in <-chan os.Signal, out chan<- os.Signal, end <-chan struct{}, now func() time.Time, exit func()) {
+	var first os.Signal
+	var at time.Time
+	for {
 		var sig os.Signal
 		select {
 		case sig = <-in:
 		case <-end:
 			return
 		}
-		if n == 1 {
-			time.AfterFunc(exitWait, func() { os.Exit(exitFailure) })
-		}
-		if n <= 1 {
+		switch t := now(); {
+		case first == nil:
+			first, at = sig, t
 			out <- sig
+		case sig != first || t.Sub(at) >= sameSignal:
+			out <- sig
+			exit()
+			return
 		}
 	}
 }

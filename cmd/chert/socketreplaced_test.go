@@ -144,7 +144,7 @@ func TestSocketOfSuccessor(t *testing.T) {
 				c.download()
 				p.signal(syscall.SIGTERM)
 				p.line()
-				p.signal(syscall.SIGTERM)
+				p.signal(os.Interrupt)
 				p.waitFor(exitFailure)
 			case "never opened": // a reload that fails
 				configure("['127.0.0.1:0', 'unix:new', 'unix:www']")
