@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -109,6 +112,33 @@ func TestCompletions(t *testing.T) {
 		}
 		if code != exitOK || strings.Join(got, " ") != tt.want {
 			t.Errorf("%q: %d %q, want %q", tt.args, code, got, tt.want)
+		}
+	}
+}
+
+// full is a file on a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+// A command that cannot print what it was called for has failed.
+func TestStdoutFull(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"all.conf":  "server {\n    listen 80;\n    root /srv;\n}\n",
+		"some.conf": "server {\n    listen 80;\n    root /srv;\n    perl x;\n}\n",
+	})
+	for _, args := range [][]string{
+		{"adapt", filepath.Join(dir, "all.conf")}, {"adapt", filepath.Join(dir, "some.conf")},
+		{"completion", "bash"}, {"completion", "fish"}, {"version"}, {"--version"}, {"--help"},
+	} {
+		var stderr bytes.Buffer
+		code := run(args, full{}, &stderr)
+		want := "chert: cannot write to stdout: " + syscall.ENOSPC.Error() + "\n"
+		if code != exitFailure || !strings.HasSuffix(stderr.String(), want) {
+			t.Errorf("%q: %d %q, want %q", args, code, stderr.String(), want)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func newDemoCmd() *cobra.Command {
 			if o.store != "" && !o.cluster {
 				return errors.New("--store is for --cluster")
 			}
-			err := asProcess(func() error { return serveDemo(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()) })
+			err := asProcess(func() error { return serveDemo(&o, running(cmd), cmd.ErrOrStderr()) })
 			if err != nil {
 				return failure{err}
 			}

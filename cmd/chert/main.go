@@ -22,8 +22,9 @@ var errNoCommand = errors.New(`no command given; to serve a folder: "chert serve
 // run is the whole program: it reads args (without the program's name) and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRootCmd()
+	out := &output{Writer: stdout}
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	addCompletion(root)
 	addHelp(root)
@@ -37,7 +38,33 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if cmd.Name() == "help" {
 		cmd = root // whose help has the commands
 	}
+	if out.err != nil && (err == nil || errors.Is(err, errSaid) || errors.Is(err, out.err)) {
+		err = failure{fmt.Errorf("cannot write to stdout: %w", cause(out.err))}
+	}
 	return report(stderr, cmd.CommandPath(), err)
+}
+
+// output is stdout for commands that print what they are called for: what it does not accept is a failure of theirs.
+type output struct {
+	io.Writer
+	err error // the first
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// running returns stdout for commands whose work it is not: they go on without it, or look at what it is.
+func running(cmd *cobra.Command) io.Writer {
+	if o, ok := cmd.OutOrStdout().(*output); ok {
+		return o.Writer
+	}
+	return cmd.OutOrStdout()
 }
 
 func newRootCmd() *cobra.Command {

@@ -58,7 +58,7 @@ func newProxyCmd() *cobra.Command {
 				}
 			}
 			o.dir = ""
-			if err := serve(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+			if err := serve(&o, running(cmd), cmd.ErrOrStderr()); err != nil {
 				return failure{err}
 			}
 			return nil

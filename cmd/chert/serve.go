@@ -142,7 +142,7 @@ func newServeCmd() *cobra.Command {
 			if err := o.check(cmd, args); err != nil {
 				return err
 			}
-			if err := serve(&o, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+			if err := serve(&o, running(cmd), cmd.ErrOrStderr()); err != nil {
 				return failure{err}
 			}
 			return nil

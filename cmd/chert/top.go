@@ -54,7 +54,7 @@ func newTopCmd() *cobra.Command {
 			defer c.Close()
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			if err := top.Run(ctx, c, o, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
+			if err := top.Run(ctx, c, o, cmd.InOrStdin(), running(cmd)); err != nil {
 				return failure{err}
 			}
 			return nil
