@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +55,7 @@ type Manager struct {
 	issuer *certmagic.ACMEIssuer
 	ctx    context.Context
 	cancel context.CancelFunc
+	dir    string        // Options.Storage
 	shared *redisStorage // nil for none
 	log    *slog.Logger
 
@@ -65,7 +69,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	logger := zap.New(&core{o.Logger})
-	m := &Manager{names: make(map[string]context.CancelFunc), log: o.Logger}
+	m := &Manager{names: make(map[string]context.CancelFunc), dir: o.Storage, log: o.Logger}
 	var storage certmagic.Storage = &certmagic.FileStorage{Path: o.Storage}
 	if o.Redis != "" {
 		var err error
@@ -149,10 +153,12 @@ func (m *Manager) Manage(names []string) {
 	}
 }
 
-// How long begin pauses after a failure: at first, and at most.
 const (
+	// How long begin pauses after a failure: at first, and at most.
 	leastPause = time.Second
 	mostPause  = time.Minute
+	// maxDamaged is how often in succession a certificate is loaded that is damaged, before another is ordered.
+	maxDamaged = 3
 )
 
 // begin loads the certificate of a name, or obtains it. certmagic's ManageAsync repeats only what the authority
@@ -160,7 +166,7 @@ const (
 // when it is another. One that has been revoked is replaced when certmagic looks at all that it has.
 func (m *Manager) begin(ctx context.Context, name string) {
 	defer m.begun(ctx, name)
-	said := ""
+	said, damaged := "", 0
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		cert, err := m.cfg.CacheManagedCertificate(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -180,6 +186,14 @@ func (m *Manager) begin(ctx context.Context, name string) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		if !m.damaged(ctx, name) {
+			damaged = 0
+		} else if damaged++; damaged < maxDamaged {
+			err = fmt.Errorf("what is stored in %q is damaged: %w", m.place(name), err)
+		} else if err = m.discard(ctx, name); err == nil {
+			m.log.Warn("acme: another certificate for " + name + " is ordered, as the one that is stored is damaged")
+			continue
+		}
 		if text := oneLine(err); text != said {
 			said = text
 			m.log.Error("acme: cannot get the certificate for "+name+"; it will be tried again", "error", text)
@@ -190,6 +204,49 @@ func (m *Manager) begin(ctx context.Context, name string) {
 			return
 		}
 	}
+}
+
+// place is the folder of a name's certificate, or its key in the store.
+func (m *Manager) place(name string) string {
+	key := certmagic.StorageKeys.CertsSitePrefix(m.issuer.IssuerKey(), name)
+	if m.shared != nil {
+		return key
+	}
+	return filepath.Join(m.dir, filepath.FromSlash(key))
+}
+
+// files are the keys of what is stored of a name: the certificate, its private key, and what is known of it.
+func (m *Manager) files(name string) [3]string {
+	keys, issuer := certmagic.StorageKeys, m.issuer.IssuerKey()
+	return [...]string{keys.SiteCert(issuer, name), keys.SitePrivateKey(issuer, name), keys.SiteMeta(issuer, name)}
+}
+
+// damaged reports whether everything of a name is stored, and a part of it is not what it should be. That the parts do
+// not belong together may be because another instance is storing others.
+func (m *Manager) damaged(ctx context.Context, name string) bool {
+	var all [3][]byte
+	for i, key := range m.files(name) {
+		var err error
+		if all[i], err = m.cfg.Storage.Load(ctx, key); err != nil {
+			return false
+		}
+	}
+	for _, text := range all[:2] {
+		if block, _ := pem.Decode(text); block == nil {
+			return true
+		}
+	}
+	return !json.Valid(all[2])
+}
+
+// discard removes what is stored of a name.
+func (m *Manager) discard(ctx context.Context, name string) error {
+	for _, key := range m.files(name) {
+		if err := m.cfg.Storage.Delete(ctx, key); err != nil {
+			return fmt.Errorf("cannot remove the damaged certificate in %q: %w", m.place(name), err)
+		}
+	}
+	return nil
 }
 
 // begun removes what begin has loaded although its name had gone.

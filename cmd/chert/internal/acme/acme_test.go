@@ -22,7 +22,7 @@ type storage struct {
 	certmagic.Storage
 	full  bool // it seems to be empty, and a lock fails, which ends both
 	mu    sync.Mutex
-	loads []any // what the first loads of it return instead: errors, or texts
+	loads []any // what the first loads of it return instead, two for each attempt that fails: errors, or texts
 }
 
 // left returns how many loads are left.
@@ -99,11 +99,11 @@ func TestManageRepeats(t *testing.T) {
 		said  []string
 	}{
 		{"nothing", &storage{}, 0, nil},
-		{"away", &storage{loads: []any{away, away, away, other, away}}, 31 * time.Second,
+		{"away", &storage{loads: []any{away, away, away, away, away, away, other, other, away, away}}, 31 * time.Second,
 			[]string{"away", "other", "away"}},
 		{"away after it was ordered", &storage{loads: []any{fs.ErrNotExist, away}}, time.Second, []string{"away"}},
 		{"full", &storage{loads: []any{fs.ErrNotExist}, full: true}, time.Second, []string{"full"}},
-		{"damaged", &storage{loads: []any{"-", "-"}}, 3 * time.Second, []string{"PEM"}},
+		{"damaged", &storage{loads: []any{"-", "-", "-", "-"}}, 3 * time.Second, []string{"example.com\\\" is damaged: "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +134,34 @@ func TestManageRepeats(t *testing.T) {
 	}
 }
 
+// A certificate that stays damaged is replaced, whichever part of it is.
+func TestManageDamaged(t *testing.T) {
+	t.Parallel()
+	for i, text := range []string{"", "-", "{"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &storage{full: true}
+			m, said := s.with(t, Options{})
+			if err := s.Store(t.Context(), m.files("example.com")[i], []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			m.Manage(names)
+			time.Sleep(3500 * time.Millisecond) // of attempts after 0, 1 and 3 s
+			synctest.Wait()
+			lines := strings.Split(said.String(), "\n")
+			if len(lines) != 4 || !strings.Contains(lines[0], m.dir) || !strings.Contains(lines[1], "another certificate for example.com is ordered") ||
+				!strings.Contains(lines[2], "full") {
+				t.Errorf("it said %q", lines)
+			}
+			m.Manage(nil)
+			for _, key := range m.files("example.com") {
+				if s.Storage.Exists(t.Context(), key) {
+					t.Errorf("%s is still there", key)
+				}
+			}
+		})
+	}
+}
+
 // Attempts end with their name, and with the manager.
 func TestManageEnds(t *testing.T) {
 	t.Parallel()
@@ -148,10 +176,10 @@ func TestManageEnds(t *testing.T) {
 			names []string
 			loads int
 		}{
-			{"begun", names, 15}, // after 0, 1, 3, 7, 15, 31, 63, 123 s and so on
-			{"begun already", names, 10},
+			{"begun", names, 30}, // after 0, 1, 3, 7, 15, 31, 63, 123 s and so on
+			{"begun already", names, 20},
 			{"ended", nil, 0},
-			{"begun again", names, 15},
+			{"begun again", names, 30},
 		} {
 			before := s.left()
 			m.Manage(tt.names)
