@@ -157,6 +157,7 @@ proxy = "app"
 			t.Errorf("%s: %s is %q, want %q", tt.name, h[0], got.header.Get(h[0]), h[1])
 		}
 	}
+	until(t, func() bool { return p.stderr.String() != "" })
 	if said := p.stderr.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said,
 		"upstream 127.0.0.1_1 127.0.0.1:1: connection refused") {
 		t.Errorf("stderr: %q", said)

@@ -55,8 +55,8 @@ func TestListenProxies(t *testing.T) {
 		}
 	}
 	check([3][4]int{{0, 200, 0, 200}, {403, 400, 403, 400}, {403, 400, 200, 400}})
-	if log := p.stderr.String(); !strings.Contains(log, "chert: PROXY protocol error from 127.0.0.1:") ||
-		strings.Contains(log, "chert: chert: ") {
+	until(t, func() bool { return strings.Contains(p.stderr.String(), "chert: PROXY protocol error from 127.0.0.1:") })
+	if log := p.stderr.String(); strings.Contains(log, "chert: chert: ") {
 		t.Errorf("log is %s", log)
 	}
 	write(t, file, one+one+"proxy_protocol = ['10.0.0.0/8', '127.0.0.1']\n"+one+"trusted_proxies = ['127.0.0.1']\n"+sites)

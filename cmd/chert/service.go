@@ -148,8 +148,8 @@ func (s *service) explainBind(e endpoint, err error) error {
 	return err
 }
 
-// changeAccess sets the access of the sockets among bindings to that of all, their endpoints, also if something else has
-// changed it. If that fails for one, all keep what they had.
+// changeAccess sets the access of the sockets among bindings to that of all, their endpoints, also if something else
+// has changed it. If that fails for one, all keep what they had.
 func changeAccess(bindings []*binding, all []endpoint) error {
 	for i, b := range bindings {
 		if b.file == nil || b.at.access == (access{}) && all[i].access == (access{}) {

@@ -12,7 +12,8 @@ import (
 const exitWait = time.Second
 
 // signals starts to deliver the signals that the server acts on. The first of stop begins a drain, the second ends
-// it, and the process soon; those of hangup cause a reload, those of upgrade an upgrade. release restores their default.
+// it, and the process soon; those of hangup cause a reload, those of upgrade an upgrade. release restores their
+// default.
 //
 // An interrupt or SIGQUIT that was ignored when the program started stays ignored: shell scripts start background
 // jobs that way, so that Ctrl-C ends the script and not the jobs. Notify would undo it.

@@ -47,7 +47,8 @@ func (o *Server) logWaiting() {
 		}
 		l.mu.Unlock()
 		if lost > 0 {
-			all = append(all, fmt.Sprintf("chert: %d lines were not logged, as the log did not take them in time", lost))
+			text := fmt.Sprintf("chert: %d lines were not logged, as the log did not take them in time", lost)
+			all = append(all, text)
 		}
 		for _, line := range all {
 			exec.Call(func() { o.Logf("%s", line) }, func(e exec.End) {
