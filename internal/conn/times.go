@@ -13,10 +13,11 @@ func After(d int64) time.Time {
 	return time.Now().Add(time.Duration(d))
 }
 
-// Earlier returns the earlier of two deadlines of sys.Nanotime; 0 means never.
+// Earlier returns the earlier of two deadlines of sys.Nanotime; 0 means never, and so does a sum that has
+// overflown.
 func Earlier(a, b int64) int64 {
-	if a == 0 || b != 0 && b < a {
-		return b
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
 	}
 	return a
 }

@@ -236,7 +236,7 @@ func nanotime(t time.Time) int64 {
 
 // expireByLocked has Expired look at the streams by then; 0 is never.
 func (s *Session) expireByLocked(by int64) {
-	if by == 0 || s.expiresBy != 0 && s.expiresBy <= by {
+	if by <= 0 || s.expiresBy != 0 && s.expiresBy <= by {
 		return
 	}
 	if s.expiresBy = by; !s.inData.Load() {
@@ -258,7 +258,7 @@ func (s *Session) expireStreams(now int64) {
 		if by > now {
 			s.expiresBy = conn.Earlier(s.expiresBy, by)
 		}
-		return by != 0 && by <= now
+		return by > 0 && by <= now
 	}
 	var late []func()
 	for st := range s.streams.all() {
