@@ -27,8 +27,8 @@ type BodyLimitOptions struct {
 // *http.MaxBytesError, the handler chooses the response, and over HTTP/1 the connection
 // ends with it, unless little of the body is left. For a handler that does not read such
 // a body there is no limit, as with http.MaxBytesHandler: its length is not known. Nor is
-// there one for what follows CONNECT over HTTP/2 and HTTP/3, such as the messages of a
-// WebSocket.
+// there one for what follows an extended CONNECT: the messages of a WebSocket over HTTP/2
+// or HTTP/3.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
 	max := or(options(o).MaxSize, 1<<20)
 	if max < 0 {

@@ -80,3 +80,22 @@ func TestBodyLimitDirectHandler(t *testing.T) {
 		}
 	})
 }
+
+// A client does not lift limits by a method: only an extended CONNECT begins a tunnel.
+func TestBodyLimitConnect(t *testing.T) {
+	t.Parallel()
+	for _, extended := range []bool{false, true} {
+		r := request(http.MethodConnect, "/", strings.Repeat("x", 100))
+		r.ProtoMajor, r.ProtoMinor, r.ContentLength = 2, 0, -1
+		if extended {
+			r.Header[":protocol"] = []string{"websocket"}
+		}
+		var err error
+		plain(BodyLimit(&BodyLimitOptions{MaxSize: 10})(hf(func(w http.ResponseWriter, r *http.Request) {
+			_, err = io.ReadAll(r.Body)
+		})), r)
+		if (err == nil) != extended {
+			t.Errorf("extended %v: %v", extended, err)
+		}
+	}
+}

@@ -66,9 +66,9 @@ var compressors atomic.Int64 // distinguishes the Responses that each has derive
 // Compress compresses responses with the coding that the client prefers (RFC
 // 9110 section 12.5.3): zstd, br or gzip. Responses that are small, are not
 // text, have a Content-Encoding already, are a part (206), or have
-// "Cache-Control: no-transform" are not changed, nor is what follows Hijack, or CONNECT
-// over HTTP/2 and HTTP/3. Flush sends everything written so far, so streams of events
-// work.
+// "Cache-Control: no-transform" are not changed, nor is what follows Hijack, unless a
+// response of a known length has begun, or an extended CONNECT. Flush sends everything
+// written so far, so streams of events work.
 //
 // A compressed response loses Content-Length and Accept-Ranges, and its ETag
 // becomes weak, because it names several representations. A 304 has the tag of

@@ -47,9 +47,9 @@ type TimeoutOptions struct {
 // and writing to a client that accepts nothing, are interrupted.
 //
 // A handler that takes the connection with Hijack has it without a limit, and its
-// context is no longer done at the limit. Over HTTP/2 and HTTP/3 CONNECT, which is how
-// WebSockets begin there, passes through. On the fast path, where nothing may wait,
-// there is no limit either.
+// context is no longer done at the limit; contexts with deadlines of its own are to be made
+// of that after Hijack. An extended CONNECT, which is how WebSockets begin over HTTP/2 and
+// HTTP/3, passes through. On the fast path, where nothing may wait, there is no limit either.
 func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	limit := or(options(o).Limit, time.Minute)
 	if limit < 0 {
@@ -68,8 +68,11 @@ func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
 	}
 }
 
-// tunnels reports whether the bodies of r and its response are a tunnel. Over HTTP/1 one begins with Hijack.
-func tunnels(r *http.Request) bool { return r.Method == http.MethodConnect && r.ProtoMajor >= 2 }
+// tunnels reports whether the bodies of r and its response are a tunnel: it is an extended CONNECT (RFC 8441, RFC
+// 9220), which the server has to permit. Over HTTP/1 one begins with Hijack.
+func tunnels(r *http.Request) bool {
+	return r.Method == http.MethodConnect && r.Header[":protocol"] != nil
+}
 
 func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limit time.Duration) {
 	ctx, cancel, l := withLimit(r.Context(), limit)
@@ -84,13 +87,7 @@ func serveInTime(w http.ResponseWriter, r *http.Request, next http.Handler, limi
 	if r.ContentLength != 0 {
 		t.guards(r)
 	}
-	t.ended = make(chan struct{})
-	t.stop = context.AfterFunc(ctx, func() {
-		defer close(t.ended)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.expire()
-		}
-	})
+	t.watch()
 	// w must not be used after the server has it back, also after a panic.
 	defer t.end()
 	var give http.ResponseWriter = t
@@ -123,6 +120,18 @@ type timed struct {
 	done     bool // the handler has returned: later calls give wrap.ErrDone
 	closes   bool // the body is too large: the connection ends with the response
 	thrown   any  // the panic of a hook that writes refusals
+}
+
+// watch has expire called when the time has passed.
+func (t *timed) watch() {
+	ended := make(chan struct{})
+	t.ended, t.stopped = ended, false
+	t.stop = context.AfterFunc(t.ctx, func() {
+		defer close(ended)
+		if errors.Is(t.ctx.Err(), context.DeadlineExceeded) {
+			t.expire()
+		}
+	})
 }
 
 // halt stops the timer and reports whether the time has not passed. If it has,
@@ -341,6 +350,7 @@ func (t *timed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		t.hijacked = true
 	} else if !t.hijacked {
 		t.limit.lower()
+		t.watch()
 	}
 	return c, rw, err
 }

@@ -19,7 +19,13 @@ type limit struct {
 func withLimit(outer context.Context, d time.Duration) (context.Context, context.CancelFunc, *limit) {
 	l := &limit{Context: outer, at: time.Now().Add(d)}
 	ctx, cancel := context.WithCancel(l)
-	return ctx, cancel, l
+	if outer.Err() != nil {
+		<-ctx.Done() // which AfterFunc's goroutine would do only a moment later
+	}
+	return ctx, func() {
+		cancel()
+		l.timer.Stop() // cancel does not stop it if outer was done first
+	}, l
 }
 
 // Deadline implements context.Context.

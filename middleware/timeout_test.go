@@ -282,6 +282,37 @@ func TestTimeoutLeavesNothing(t *testing.T) {
 	})
 }
 
+// Nor does a timer, which would keep the request of a client that has left.
+func TestTimeoutLeavesNoTimer(t *testing.T) {
+	t.Parallel()
+	outer, leave := context.WithCancel(t.Context())
+	ctx, cancel, l := withLimit(outer, time.Hour)
+	leave()
+	<-ctx.Done()
+	if cancel(); l.timer.Stop() {
+		t.Error("the timer runs")
+	}
+	if ctx, cancel, _ := withLimit(outer, time.Hour); ctx.Err() == nil {
+		t.Error("a context begins that has ended")
+		cancel()
+	}
+}
+
+// 504 is sent at the limit also if a Hijack has failed before.
+func TestTimeoutAfterHijack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := httptest.NewRecorder()
+		Timeout(&TimeoutOptions{Limit: time.Second})(hf(func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).Hijack()
+			<-r.Context().Done()
+			synctest.Wait()
+			if rec.Code != http.StatusGatewayTimeout {
+				t.Errorf("%d has been sent", rec.Code)
+			}
+		})).ServeHTTP(rec, request("GET", "/", ""))
+	})
+}
+
 // A limit that is met when the time is over does not touch the server's header
 // while the 504 is being sent.
 func TestTimeoutBodyLimit(t *testing.T) {

@@ -262,8 +262,7 @@ func (r *reader) lost(conn *redis.Conn, some []*Stream) (lost []*Stream, err err
 }
 
 // missed reports whether entries before those that were read have been dropped since s was read: XREAD goes on with
-// the oldest that there is. Nothing has been if fewer were read than are kept. Redis before 7 does not say how many
-// there have been.
+// the oldest that there is. Nothing has been if fewer were read than are kept.
 func (r *reader) missed(conn *redis.Conn, s *Stream, read []Entry) (bool, error) {
 	if len(read) < min(perStream, r.c.o.MaxLen) {
 		return false, nil
@@ -277,7 +276,21 @@ func (r *reader) missed(conn *redis.Conn, s *Stream, read []Entry) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	oldest := slices.IndexFunc(read, func(e Entry) bool { return e.ID == info.FirstEntry.ID })
-	dropped := info.EntriesAdded - info.Length
-	return oldest >= 0 && dropped-int64(oldest) > s.count, nil
+	n, last := int64(len(read)), read[len(read)-1].ID
+	if info.EntriesAdded == 0 {
+		return false, nil // Redis before 7 does not say how many there have been
+	}
+	if info.EntriesAdded < s.count+n {
+		s.count = 0 // the stream has expired, and been made again
+	}
+	// The place of the oldest entry that there is now; -1 if it is one before those that were read.
+	oldest := int64(slices.IndexFunc(read, func(e Entry) bool { return e.ID == info.FirstEntry.ID }))
+	if order, ok := Compare(info.FirstEntry.ID, last); ok && order > 0 {
+		oldest = n
+	}
+	missed := oldest >= 0 && info.EntriesAdded-info.Length-oldest > s.count
+	if !missed && info.LastEntry.ID == last {
+		s.count = info.EntriesAdded - n // which others may have made another, by XDEL or a new stream
+	}
+	return missed, nil
 }

@@ -227,6 +227,21 @@ func TestMissed(t *testing.T) {
 	if got := c.Stats().Gaps; got != 1 {
 		t.Errorf("%d gaps", got)
 	}
+	// Another stream, which begins to count at 0.
+	srv.Must("DEL", s.key)
+	burst(srv, s, n+450, n+800)
+	for k := n + 700; k < n+800; k++ {
+		want = append(want, "lost "+fmt.Sprint(k))
+	}
+	l.has(t, want...)
+	burst(srv, s, n+800, n+900)
+	for k := n + 800; k < n+900; k++ {
+		want = append(want, "append "+fmt.Sprint(k))
+	}
+	l.has(t, want...)
+	if got := c.Stats().Gaps; got != 2 {
+		t.Errorf("%d gaps", got)
+	}
 }
 
 // A key that is something else than a stream, at first or later, does not keep others from being read. It is read once it
