@@ -105,12 +105,19 @@ func (b *trailing) Read(p []byte) (int, error) {
 		for name := range b.to {
 			b.to[name] = b.from[name]
 		}
+		if b.timer != nil { // the last of it may not have been taken
+			b.ended.Store(now())
+			b.timer.Reset(b.stall)
+		}
 	case err == nil && b.timer != nil:
 		b.ended.Store(now())
 		b.timer.Reset(b.stall)
 	}
 	return n, err
 }
+
+// written is called when the Transport has sent the whole body, after which it counts ResponseTimeout.
+func (b *trailing) written() { b.ended.Store(0) }
 
 // Close implements io.Closer.
 func (b *trailing) Close() error {

@@ -108,7 +108,7 @@ func (k *checker) http2(ctx context.Context) reason.Code {
 	}
 	one, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &h2try{twice: true, cancel: cancel}
+	t := &h2try{ctx: one, cancel: cancel, again: true}
 	traced := httptrace.WithClientTrace(one, t.trace())
 	r, err := http.NewRequestWithContext(traced, http.MethodGet, scheme+"://"+host+k.check.Path, nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -188,20 +189,23 @@ var (
 	errNoStream    = errors.New("the server permits no stream")
 )
 
-// maxWanted is how many connections the Transport may look for before it sends a request. When many requests
-// begin at once others may take the streams of those that it finds, but hardly of so many.
-const maxWanted = 100
+// maxLooks is how often the Transport may look for a connection, to send a request or to send it again.
+const maxLooks = 8
+
+// firstLook is how long is waited before the second look, about; each time it is twice as long.
+const firstLook = 10 * time.Millisecond
 
 // h2try is one try by the Transport, which by itself sends a request that is not accepted again without end.
 type h2try struct {
-	twice  bool // it may send it a second time: GOAWAY is how any server leaves, and may be the only one
-	body   bool // it cannot, as it would have closed the body
+	ctx    context.Context
 	cancel context.CancelCauseFunc
+	again  bool // it may be sent again: GOAWAY is how any server leaves, and may be the only one
+	body   bool // it cannot, as the Transport would have closed the body
 
 	// Those of the goroutine of RoundTrip.
-	conn   net.Conn // the latest
-	got    int      // how many it has been given
-	wanted int      // how often it has looked for one since
+	conn  net.Conn // the latest
+	looks int      // how often one was looked for
+	got   int      // how often it has been given one
 
 	sent     atomic.Bool
 	reused   atomic.Bool
@@ -213,24 +217,40 @@ type h2try struct {
 // trace returns hooks that limit the try.
 func (t *h2try) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GetConn: func(string) {
-			if t.wanted++; t.wanted > maxWanted {
-				t.cancel(errNoStream)
-			}
-		},
+		GetConn: func(string) { t.look() },
 		GotConn: func(i httptrace.GotConnInfo) {
-			t.wanted = 0
 			t.reused.Store(i.Reused)
 			sent, last := t.sent.Load(), t.conn
 			t.got++
 			switch t.conn = i.Conn; {
 			case sent && i.Conn == last: // after GOAWAY or PROTOCOL_ERROR it would be another
-				t.cancel(errRefused)
-			case t.got > 2 && sent, t.got > 1 && (t.body || sent && !t.twice):
+				if t.got > 2 {
+					t.cancel(errRefused)
+				}
+			case t.got > 1 && (t.body || sent && !t.again):
 				t.cancel(errAgain)
 			}
 		},
 		WroteHeaderField: func(string, []string) { t.sent.Store(true) },
+	}
+}
+
+// look is called before a connection is looked for. A new one has room for a hundred streams until the server has said
+// how many it takes. What was refused meanwhile waits for a moment, or it would be sent on more such connections.
+func (t *h2try) look() {
+	t.looks++
+	switch wait := firstLook << max(t.looks-2, 0); {
+	case t.looks > maxLooks && t.sent.Load():
+		t.cancel(errAgain)
+	case t.looks > maxLooks:
+		t.cancel(errNoStream)
+	case t.looks > 1:
+		timer := time.NewTimer(wait/2 + rand.N(wait/2))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-t.ctx.Done():
+		}
 	}
 }
 

@@ -193,7 +193,7 @@ func (f *forwarding) received(p *pick, res *http.Response, reused bool) *attempt
 // try2 is try for HTTP/2.
 func (f *forwarding) try2(p *pick) *attempt {
 	ctx, cancel := context.WithCancelCause(f.r.Context())
-	t := &h2try{twice: f.again(), body: f.upload != nil, cancel: cancel}
+	t := &h2try{ctx: ctx, cancel: cancel, again: f.again(), body: f.upload != nil}
 	end := func() {
 		t.mu.Lock()
 		t.over = true
@@ -322,6 +322,7 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try) *http.Requ
 			}
 		}
 		body := &trailing{Cursor: f.upload.Cursor(), from: f.r.Trailer, to: trailer}
+		trace.WroteRequest = func(httptrace.WroteRequestInfo) { body.written() }
 		body.limit(f.u.o.StallTimeout, t.unread)
 		out.Body, out.ContentLength, out.Trailer = body, -1, trailer
 		if f.client.r.ContentLength >= 0 {

@@ -112,7 +112,7 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}
-	s := &service{srv: srv, stdout: stdout, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
+	s := &service{srv: srv, stdout: &unwaited{w: stdout}, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
 	all, _ := o.addresses()
 	var err error
@@ -169,7 +169,7 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	}
 	err = s.serveUntil(stop, hangup)
 	// The cache's figures mean nothing where most requests are for no file.
-	fmt.Fprint(stdout, f.tally.summary(time.Since(start), static.Stats{}, refused(srv)))
+	fmt.Fprint(s.stdout, f.tally.summary(time.Since(start), static.Stats{}, refused(srv)))
 	return err
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +74,25 @@ func (o *errorOutput) WithAttrs(attrs []slog.Attr) slog.Handler { return o.handl
 
 // WithGroup keeps the format of now.
 func (o *errorOutput) WithGroup(name string) slog.Handler { return o.handler().WithGroup(name) }
+
+// unwaited is stdout for a server that does not wait for who reads it: what is written while a line waits is dropped.
+type unwaited struct {
+	w    io.Writer
+	busy atomic.Bool
+}
+
+// Write implements io.Writer. It waits for a second at most.
+func (u *unwaited) Write(p []byte) (int, error) {
+	if u.busy.Swap(true) {
+		return len(p), nil
+	}
+	p = slices.Clone(p)
+	within(time.Second, func() {
+		defer u.busy.Store(false)
+		u.w.Write(p) // what is not accepted is no matter to a server
+	})
+	return len(p), nil
+}
 
 // flushWait is how long the end of the program waits for who reads its logs.
 const flushWait = 5 * time.Second

@@ -41,7 +41,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if out.err != nil && (err == nil || errors.Is(err, errSaid) || errors.Is(err, out.err)) {
 		err = failure{fmt.Errorf("cannot write to stdout: %w", cause(out.err))}
 	}
-	return report(stderr, cmd.CommandPath(), err)
+	code := make(chan int, 1)
+	within(exitWait, func() { code <- report(stderr, cmd.CommandPath(), err) }) // nothing may read stderr
+	select {
+	case c := <-code:
+		return c
+	default:
+		return exitFailure
+	}
 }
 
 // output is stdout for commands that print what they are called for: what it does not accept is a failure of theirs.

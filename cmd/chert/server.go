@@ -87,17 +87,16 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 		stdout = io.Discard
 	}
 	s := &server{o: o, log: newLog(stderr), memory: ratelimit.NewMemory(nil)}
-	s.service = service{stdout: stdout, reload: s.reloadAll, errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
+	s.service = service{stdout: &unwaited{w: stdout}, reload: s.reloadAll,
+		errs: slog.NewLogLogger(&s.errsTo, slog.LevelError)}
 	s.errsTo.log = s.log
 	s.logger = slog.New(&s.errsTo)
 	s.tokens.errs, s.pool.errs = s.logger, s.logger
 	defer s.pool.close()
 	s.files = newLogFiles(s.errs)
 	s.errsTo.set(o.log)
-	defer within(flushWait, func() {
-		s.files.close()
-		s.errsTo.close()
-	})
+	defer within(flushWait, s.errsTo.close)
+	defer within(flushWait, s.files.close)
 
 	if err := sys.RaiseFiles(); err != nil {
 		s.errs.Printf("the limit of open files stays at %v: %v", sys.Limits(), err)
@@ -179,7 +178,7 @@ func serveSites(o *serveOptions, stdout, stderr io.Writer) error {
 		})
 	}
 	err = s.serveUntil(stop, hangup)
-	fmt.Fprint(stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
+	fmt.Fprint(s.stdout, s.front.tally.summary(time.Since(start), s.front.cache(), refused(s.srv)))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,6 +80,31 @@ func TestStuckStderr(t *testing.T) {
 		p.signal(os.Interrupt) // whose message cannot be written
 		p.waitFor(exitFailure)
 	})
+	t.Run("cut off", func(t *testing.T) {
+		t.Parallel()
+		p := &proc{t: t, cmd: command(t, "serve", "--shutdown-timeout", "100ms")}
+		p.cmd.Stderr = stuckPipe(t)
+		p.slowDownload()
+		p.signal(syscall.SIGTERM)
+		p.waitFor(exitFailure) // which cannot be explained
+	})
+}
+
+// A server prints without waiting for long: what is written while a line waits is dropped.
+func TestUnwaited(t *testing.T) {
+	t.Parallel()
+	g := &gate{open: make(chan struct{})}
+	u := &unwaited{w: g}
+	fmt.Fprint(u, "first ")
+	fmt.Fprint(u, "second ")
+	close(g.open)
+	for u.busy.Load() {
+		runtime.Gosched()
+	}
+	fmt.Fprint(u, "third")
+	if got := g.buf.String(); got != "first third" {
+		t.Errorf("%q", got)
+	}
 }
 
 // A server goes on when what reads its errors and its log has gone, and ends as it would.

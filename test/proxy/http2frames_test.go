@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,7 +47,7 @@ func respond(fr *http2.Framer, id uint32, fields ...string) {
 	fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block(fields), EndHeaders: true, EndStream: true})
 }
 
-// TestNotAcceptedHTTP2: a request that a server does not accept, on any connection, is sent to it once more at most,
+// TestNotAcceptedHTTP2: a request that a server does not accept, on any connection, is sent to it eight times at most,
 // and its client is not why the server would be ejected.
 func TestNotAcceptedHTTP2(t *testing.T) {
 	t.Parallel()
@@ -58,9 +61,9 @@ func TestNotAcceptedHTTP2(t *testing.T) {
 		settings []http2.Setting
 		most     int64
 	}{
-		{"PROTOCOL_ERROR", reset(http2.ErrCodeProtocol), nil, 2},
-		{"GOAWAY", func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, 2},
-		{"no streams", reset(http2.ErrCodeRefusedStream), []http2.Setting{none}, 2},
+		{"PROTOCOL_ERROR", reset(http2.ErrCodeProtocol), nil, 8},
+		{"GOAWAY", func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, 8},
+		{"no streams", reset(http2.ErrCodeRefusedStream), []http2.Setting{none}, 8},
 	} {
 		for _, method := range []string{"DELETE", "POST"} {
 			t.Run(c.name+" "+method, func(t *testing.T) {
@@ -86,6 +89,30 @@ func TestNotAcceptedHTTP2(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestFewStreamsHTTP2: a server takes fewer streams of a connection than are sent before it has said so.
+func TestFewStreamsHTTP2(t *testing.T) {
+	t.Parallel()
+	l := servertest.ListenTCP(t)
+	server := &http.Server{Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 10},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { time.Sleep(10 * time.Millisecond) })}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	h := s.handler(t, l.Addr().String())
+	var all sync.WaitGroup
+	for range 150 {
+		all.Go(func() {
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code != http.StatusOK {
+				t.Error(w.Code, s.log)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestLeftHTTP2: a server that leaves by GOAWAY gets the request on another connection.
@@ -132,10 +159,10 @@ func TestRefusedHTTP2(t *testing.T) {
 		status int
 		got    int64 // by the server that does not accept it
 	}{
-		{"REFUSED_STREAM, GET", refuse, get, 204, 1},
+		{"REFUSED_STREAM, GET", refuse, get, 204, 2},
 		{"REFUSED_STREAM, POST", refuse, post("abc"), 204, 1},
-		{"REFUSED_STREAM, POST without a body", refuse, post(""), 204, 1},
-		{"GOAWAY, GET", leave, get, 204, 2},
+		{"REFUSED_STREAM, POST without a body", refuse, post(""), 204, 2},
+		{"GOAWAY, GET", leave, get, 204, 8},
 		{"GOAWAY, POST", leave, post("abc"), 204, 1},
 		{"PROTOCOL_ERROR, POST", malformed, post("abc"), 502, 1},
 		{"PROTOCOL_ERROR, PUT", malformed, "PUT" + post("abc")[4:], 204, 1},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/proxy"
 )
@@ -72,6 +74,28 @@ func TestUnreadUpload(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnreadEndHTTP2: the limit is that of the last of a body, too, which the Transport has read to its end when it waits.
+func TestUnreadEndHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+			if f.PseudoValue("method") == "GET" {
+				respond(fr, f.StreamID, ":status: 204")
+			}
+		}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+		s := &setup{}
+		s.up.Protocol, s.up.StallTimeout, s.up.ResponseTimeout = proxy.ProtocolHTTP2, 300*time.Millisecond, 300*time.Millisecond
+		client := s.start(t, e, o.addr()).Dial()
+		client.Send(get)
+		if res, _ := client.Response("GET"); res.StatusCode != 204 { // the window is known then
+			t.Fatal(res.Status, s.log)
+		}
+		client.Send(post(strings.Repeat("x", 5000)))
+		if res, _ := client.Response("POST"); res.StatusCode != 504 {
+			t.Error(res.Status, s.log)
+		}
+	})
 }
 
 // TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
