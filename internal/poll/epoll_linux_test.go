@@ -83,8 +83,10 @@ func TestBriefWait(t *testing.T) {
 			t.Errorf("a Wake around is %v", got)
 		}
 		end := sys.Nanotime() + int64(time.Millisecond)
-		if got := wait(p, end, func() {}); len(got) != 0 || sys.Nanotime() < end {
-			t.Errorf("nothing happened: got %v, %d ns early", got, end-sys.Nanotime())
+		for early := 0; sys.Nanotime() < end; early++ {
+			if got := wait(p, end, func() {}); len(got) != 0 || early > 5 { // a signal may end it
+				t.Fatalf("nothing happened: got %v, %d ns early", got, end-sys.Nanotime())
+			}
 		}
 		if got := wait(p, 1, func() {}); len(got) != 0 {
 			t.Errorf("long over: got %v", got)
