@@ -221,7 +221,7 @@ func (s *Server) newConns(sv *serving, cfg func() *h1.Config, shakes bool) *loop
 			}
 			s.observed.Refuse(peer, addr, http.StatusServiceUnavailable, reason, nil)
 		},
-		Log:     s.observed.LogLater,
+		Log:     s.observed.LogSoon,
 		Limit:   s.limitOfConns,
 		Proxied: s.proxied(sv.below),
 	}

@@ -141,7 +141,7 @@ func (s *Server) handshakeFailed(peer string, local net.Addr, tc *tls.Conn, err 
 // negotiated.
 func (s *Server) shakeFailed(peer string, local net.Addr, state *tls.ConnectionState, err error) {
 	s.observed.ShakeFailed(err)
-	s.observed.LogLater("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, state))
+	s.observed.LogSoon("http: TLS handshake error from %s: %v%s", peer, err, wanted(local, state))
 }
 
 // maxLoggedName is the longest name of the DNS in text (RFC 1035 section 2.3.4). A

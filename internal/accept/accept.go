@@ -264,7 +264,7 @@ func (a *Acceptor) toLoop(nc net.Conn, peer, counted string, proxied bool, use f
 		err = use()
 	}
 	if err != nil {
-		a.Observed.LogLater("chert: a new connection was dropped: %v", err)
+		a.Observed.LogSoon("chert: a new connection was dropped: %v", err)
 		nc.Close()
 		a.Gate.Leave(counted)
 		return nil
@@ -277,7 +277,7 @@ func (a *Acceptor) toLoop(nc net.Conn, peer, counted string, proxied bool, use f
 	if !l.Do(func() {
 		defer a.opening.Done()
 		if err := a.New.Open(l, fd, peer, proxied); err != nil {
-			a.Observed.LogLater("chert: a new connection was dropped: %v", err)
+			a.Observed.LogSoon("chert: a new connection was dropped: %v", err)
 			sys.Close(fd)
 			a.Gate.Leave(counted)
 		}

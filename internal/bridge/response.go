@@ -104,7 +104,7 @@ func (w *Response) WriteHeader(code int) {
 func (w *Response) writeHeader(code int) {
 	switch {
 	case w.hijacked():
-		if int(w.status) != code { // that of passOn may have been kept back by what wraps w
+		if code == 0 || int(w.status) != code { // that of passOn may have been kept back by what wraps w
 			w.complain("http: response.WriteHeader on hijacked connection from %s")
 		}
 		return

@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/chert-http/chert/internal/exec"
 )
@@ -10,28 +11,58 @@ import (
 // maxLines is how many lines may wait for the log.
 const maxLines = 256
 
-// lines are those of LogLater. They are logged by a goroutine that runs while there are some.
+// logWait is how long is waited for a log that has not been slow.
+const logWait = 10 * time.Millisecond
+
+// lines are those of LogSoon. They are logged by a goroutine that runs while there are some.
 type lines struct {
 	mu      sync.Mutex
 	waiting []string
 	lost    int
 	running bool
+	logged  chan struct{} // closed when it ends
+	slow    bool          // nobody waits until it does
 }
 
-// LogLater is Logf for callers that must not wait for a log whose reader has stopped, such as loops: it logs the line
-// soon, and drops it while too many wait.
-func (o *Server) LogLater(format string, args ...any) {
-	l := &o.lines
+// LogSoon is Logf for callers that must not wait for a log whose reader has stopped, such as loops: if the log does not
+// take the line at once it gets it later, and lines are dropped while too many wait.
+func (o *Server) LogSoon(format string, args ...any) {
+	logged := o.lines.add(fmt.Sprintf(format, args...), o.logWaiting)
+	if logged == nil {
+		return
+	}
+	t := time.NewTimer(logWait)
+	defer t.Stop()
+	select {
+	case <-logged: // before what the caller does next, which others may see
+	case <-t.C:
+		o.lines.late()
+	}
+}
+
+// add adds a line, and begins to log if that is needed. logged is nil if it is not to be waited for.
+func (l *lines) add(line string, log func()) (logged chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxLines {
 		l.lost++
-		return
+		return nil
 	}
-	if l.waiting = append(l.waiting, fmt.Sprintf(format, args...)); !l.running {
-		l.running = true
-		go o.logWaiting()
+	if l.waiting = append(l.waiting, line); !l.running {
+		l.running, l.slow, l.logged = true, false, make(chan struct{})
+		go log()
 	}
+	if l.slow {
+		return nil
+	}
+	return l.logged
+}
+
+// late notes that the log is slow.
+func (l *lines) late() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow = true
 }
 
 func (o *Server) logWaiting() {
@@ -41,6 +72,7 @@ func (o *Server) logWaiting() {
 		all, lost := l.waiting, l.lost
 		l.waiting, l.lost = nil, 0
 		if l.running = len(all) > 0; !l.running {
+			close(l.logged)
 			l.mu.Unlock()
 			o.Reported()
 			return

@@ -75,7 +75,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 }
 
 // A log that is slow gets a bounded number of lines, and is told how many others there were.
-func TestLogLater(t *testing.T) {
+func TestLogSoon(t *testing.T) {
 	t.Parallel()
 	began, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var got []string
@@ -85,11 +85,11 @@ func TestLogLater(t *testing.T) {
 			<-goOn
 		}
 	}}
-	o.LogLater("%d", 0)
+	o.LogSoon("%d", 0)
 	<-began
 	const more = 3
 	for i := range maxLines + more {
-		o.LogLater("%d", i+1)
+		o.LogSoon("%d", i+1)
 	}
 	if !o.Reporting() {
 		t.Error("nothing is to be logged")
@@ -103,7 +103,7 @@ func TestLogLater(t *testing.T) {
 }
 
 // What does not return is no reason to log no more.
-func TestLogLaterAfterExit(t *testing.T) {
+func TestLogSoonAfterExit(t *testing.T) {
 	t.Parallel()
 	lines, over := make(chan string, 3), make(chan struct{}, 1)
 	o := Server{Reported: func() { over <- struct{}{} }, Logf: func(format string, args ...any) {
@@ -116,7 +116,7 @@ func TestLogLaterAfterExit(t *testing.T) {
 		}
 	}}
 	for _, line := range []string{"panics", "exits", "returns"} {
-		o.LogLater("%s", line)
+		o.LogSoon("%s", line)
 		<-over
 		if got := <-lines; got != line {
 			t.Errorf("got %q, want %q", got, line)
