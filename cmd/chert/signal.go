@@ -21,7 +21,8 @@ func signals() (stop, hangup, upgrade <-chan os.Signal, release func()) {
 	// Room for both, because signal.Notify drops a signal if the channel is full.
 	c, out, end := make(chan os.Signal, 2), make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(c, syscall.SIGTERM)
-	// For good, and for nobody: a write to stdout or stderr whose reader is gone fails, and is not the server's end.
+	// Never stopped, and nothing receives it: a write to stdout or stderr whose reader is gone fails, but does not end
+	// the server.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	for _, sig := range interrupts {
 		if !signal.Ignored(sig) {

@@ -142,7 +142,7 @@ func (g *announced) Write(p []byte) (int, error) {
 	return g.gate.Write(p)
 }
 
-// Who reports errors does not wait for their reader, which is told how many it has missed.
+// An error is reported without waiting for the reader of stderr, which learns how many were dropped.
 func TestErrorsAreDropped(t *testing.T) {
 	t.Parallel()
 	g := &announced{gate: &gate{open: make(chan struct{})}, began: make(chan struct{})}

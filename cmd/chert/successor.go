@@ -115,7 +115,7 @@ func (s *service) upgrade(ctx context.Context) (string, error) {
 		s.upgrading.Add(-1)
 		select {
 		case s.upgraded <- struct{}{}:
-		default: // that is told already
+		default: // another value is there, which has not been received
 		}
 	}()
 	p := successor.Current()

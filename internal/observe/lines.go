@@ -21,7 +21,7 @@ type lines struct {
 	lost    int
 	running bool
 	logged  chan struct{} // closed when it ends
-	slow    bool          // nobody waits until it does
+	slow    bool          // callers do not wait until then
 }
 
 // LogSoon is Logf for callers that must not wait for a log whose reader has stopped, such as loops: if the log does not
