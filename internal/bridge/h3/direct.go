@@ -79,10 +79,7 @@ func (st *stream) serveDirect(r *request) bool {
 		d.abandon()
 		return true
 	case d.answered && d.x.Plan() == nil:
-		st.sendDirect(d)
-		d.reset()
-		st.freeRequest()
-		st.finished()
+		st.answerDirect(d)
 		return true
 	}
 	exec.Call(d.x.Discard, s.LogEnd)
@@ -126,7 +123,7 @@ func (d *directRequest) reset() {
 	d.handler, d.st = nil, nil
 }
 
-// abandon ends a request whose handler, or Done of its file, has panicked.
+// abandon ends a request whose handler has panicked.
 func (d *directRequest) abandon() {
 	st := d.st
 	s := st.s
@@ -138,57 +135,76 @@ func (d *directRequest) abandon() {
 	st.finished()
 }
 
-// sendDirect sends the answer that the handler has made.
+// answerDirect ends a request with the answer that its handler has made.
+func (st *stream) answerDirect(d *directRequest) {
+	defer st.finished() // also if code of the answer's file ends its goroutine
+	st.sendDirect(d)
+	d.reset()
+	st.freeRequest()
+}
+
+// sendDirect sends the answer. Code of its file may panic, or end its goroutine.
 func (st *stream) sendDirect(d *directRequest) {
 	s := st.s
 	var a wire.Answer
-	if !exec.Call(func() { a = d.x.Finish() }, s.LogEnd) { // Done of a file that is not sent
+	var o bridge.Outcome
+	made, sent, err := false, int64(0), errLength
+	defer func() {
+		if !made { // Done of a file that is not sent
+			o = bridge.Abandoned(&d.x)
+		}
+		if err != nil {
+			o.Cut(sent)
+		}
+		if !st.settle() {
+			st.abort(&http3.StreamError{Code: http3.InternalError})
+		}
+		s.Follow(own{st}, &o)
 		st.timing.Account(s.tally, false, st.answered(), d.x.Pattern())
-		st.abort(&http3.StreamError{Code: http3.InternalError})
+	}()
+	if made = exec.Call(func() { a = d.x.Finish() }, s.LogEnd); !made {
 		return
 	}
+	o = bridge.OutcomeOf(&a)
 	st.status = int32(a.Status)
-	b := qpack{}.Status(d.block[:0], a.Status)
+	b := appendDirect(d.block[:0], &a)
+	d.block = b
+	if limit := a.WriteLimit(s.WriteTimeout); limit > 0 {
+		own{st}.SetWriteDeadline(time.Now().Add(limit))
+	}
+	if a.File.File != nil {
+		sent, err = st.sendFile(b, &a.File)
+	} else if err = st.put(b, nil, a.Body); err == nil {
+		sent = int64(len(a.Body))
+	}
+	if err == nil {
+		err = st.endSent()
+	}
+}
+
+// appendDirect appends the field section of an answer.
+func appendDirect(b []byte, a *wire.Answer) []byte {
+	b = qpack{}.Status(b, a.Status)
 	for i := range a.Fields {
 		b = http3.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
 	}
 	if !a.HasDate {
 		b = dateField.Append(b, sys.Nanotime())
 	}
-	d.block = b
-	if limit := a.WriteLimit(s.WriteTimeout); limit > 0 {
-		own{st}.SetWriteDeadline(time.Now().Add(limit))
-	}
-	o := bridge.OutcomeOf(&a)
-	sent, err := int64(len(a.Body)), error(nil)
-	if a.File.File != nil {
-		sent, err = st.sendFile(b, &a.File)
-	} else if err = st.put(b, nil, a.Body); err != nil {
-		sent = 0
-	}
-	if err == nil {
-		err = st.endSent()
-	}
-	if err != nil {
-		o.Cut(sent)
-	}
-	if !st.settle() {
-		st.abort(&http3.StreamError{Code: http3.InternalError})
-	}
-	s.Follow(own{st}, &o)
-	st.timing.Account(s.tally, false, st.answered(), d.x.Pattern())
+	return b
 }
 
 // sendFile sends an answer whose body is a part of a file.
 func (st *stream) sendFile(head []byte, f *direct.File) (sent int64, err error) {
 	w := &frames{st: st, head: head}
-	st.declare(f.Len)
-	err = f.CopyTo(w)
-	if err == nil && w.head != nil { // an empty file
-		_, err = w.Write(nil)
-	}
 	if f.Done != nil {
-		exec.Call(f.Done, st.s.LogEnd)
+		defer exec.Call(f.Done, st.s.LogEnd)
+	}
+	st.declare(f.Len)
+	err = errLength
+	exec.Call(func() { err = f.CopyTo(w) }, st.s.LogEnd) // it calls Check
+	if err == nil && w.head != nil {                     // an empty file
+		_, err = w.Write(nil)
 	}
 	return w.sent, err
 }
