@@ -40,11 +40,11 @@ type listener interface {
 func (s *server) listen() (err error) {
 	cfg := s.quicConfig()
 	if s.tickets == nil {
-		s.listener, err = s.transport.Listen(tlsConfig(s.host.TLS, nil), cfg)
+		s.listener, err = s.transport.Listen(s.tlsConfig(), cfg)
 		return err
 	}
 	cfg.Allow0RTT = true
-	s.listener, err = s.transport.ListenEarly(tlsConfig(s.host.TLS, s.tickets), cfg)
+	s.listener, err = s.transport.ListenEarly(s.tlsConfig(), cfg)
 	return err
 }
 

@@ -3,6 +3,7 @@ package http3_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"strings"
@@ -179,4 +180,48 @@ func TestHandshakeFailuresDoubt(t *testing.T) {
 		s.fails(tr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"x"}})
 	}
 	servertest.Eventually(t, "all have ended", func() bool { return s.Stats().TLS.Running == 0 })
+}
+
+// A function of TLSConfig that panics ends the handshake, as over TCP, and not the process.
+func TestHandshakePanics(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	certs := []tls.Certificate{cert}
+	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { panic("on purpose") }
+	for name, o := range map[string]*tls.Config{
+		"GetCertificate":     {GetCertificate: get},
+		"GetConfigForClient": {GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { panic("on purpose") }},
+		"GetCertificate of what GetConfigForClient returns": {
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{GetCertificate: get}, nil },
+		},
+		"VerifyConnection": {VerifyConnection: func(tls.ConnectionState) error { panic("on purpose") }},
+		"VerifyPeerCertificate": {
+			ClientAuth:            tls.RequireAnyClientCert,
+			VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { panic("on purpose") },
+		},
+		"WrapSession": {
+			WrapSession: func(tls.ConnectionState, *tls.SessionState) ([]byte, error) { panic("on purpose") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if o.GetCertificate == nil {
+				o.Certificates = certs
+			}
+			s := serve(t, &chert.Server{Handler: hf(hello), TLSConfig: o})
+			to, err := net.ResolveUDPAddr("udp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := clientTLS()
+			client.Certificates = certs
+			// The client's part may end before the server's function is called.
+			if c, err := dialer(t).Dial(t.Context(), to, client, nil); err == nil {
+				servertest.WaitDone(t, c.Context(), "the connection has ended")
+			}
+			servertest.Eventually(t, "it is logged", func() bool {
+				return strings.Contains(s.log.String(), "http: panic in a TLS handshake of QUIC: on purpose\n")
+			})
+		})
+	}
 }

@@ -68,15 +68,17 @@ func (s *server) setKeys() error {
 	return nil
 }
 
-// tlsConfig is a server's configuration for QUIC: TLS 1.3, and h3 alone by ALPN. t may be nil.
-func tlsConfig(of *tls.Config, t *tickets) *tls.Config {
+// tlsConfig is a server's configuration for QUIC: TLS 1.3, and h3 alone by ALPN.
+func (s *server) tlsConfig() *tls.Config {
+	of, t := s.host.TLS, s.tickets
 	c := of.Clone()
 	c.NextProtos = []string{"h3"}
 	c.MinVersion = tls.VersionTLS13
 	if t != nil {
 		t.keep(c, c)
 	}
-	get := of.GetConfigForClient
+	s.guard(c)
+	get := guarded(s, of.GetConfigForClient)
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello.Context().Value(placeKey{}).(*entry).greet(hello)
 		if get == nil {
@@ -90,6 +92,7 @@ func tlsConfig(of *tls.Config, t *tickets) *tls.Config {
 		if t != nil {
 			t.keep(own, site)
 		}
+		s.guard(own)
 		own.NextProtos, own.MinVersion, own.GetConfigForClient = c.NextProtos, c.MinVersion, nil
 		return own, nil
 	}

@@ -109,7 +109,7 @@ var policy = []rule{
 		"internal/sys internal/poll internal/exec internal/loop internal/conn internal/tlsio internal/park internal/place internal/buf internal/observe internal/accept internal/successor internal/systemd internal/timer internal/testhook internal/tally stats internal/sched"},
 
 	// HTTP/3, for servers of programs that import it.
-	{pkg: "http3", may: "internal/sys internal/successor internal/accept internal/observe internal/bridge/h3 internal/http3 internal/pack internal/tally", other: "github.com/quic-go/quic-go golang.org/x/net/ipv4"},
+	{pkg: "http3", may: "internal/sys internal/exec internal/successor internal/accept internal/observe internal/bridge/h3 internal/http3 internal/pack internal/tally", other: "github.com/quic-go/quic-go golang.org/x/net/ipv4"},
 
 	// These run on a stock net/http server too, so they must not depend on the
 	// engine or the root. They use the fast path of chert through direct.
