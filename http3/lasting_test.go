@@ -511,3 +511,42 @@ func TestConnect(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A WebSocket whose client does not read is reset: the end of the stream within a frame would be an error of the
+// connection (RFC 9114 section 7.1), which has other streams.
+func TestStalledWebSocket(t *testing.T) {
+	t.Parallel()
+	closed := make(chan bool, 10)
+	h, err := websocket.New(&websocket.Options{
+		OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) {
+			c.Send(typ, make([]byte, 100_000))
+			if string(p) == "close" {
+				c.Close(websocket.CodeNormal, "")
+			}
+		},
+		OnClose: func(*websocket.Conn, websocket.Code, string) { closed <- true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, &chert.Server{Handler: h, ExtendedConnect: true, WriteStallTimeout: 200 * time.Millisecond})
+	for name, send := range map[string]func(e *exchange){
+		"open":   func(e *exchange) { e.Write(text("open")) },
+		"closed": func(e *exchange) { e.Write(text("close")) },
+		"half closed": func(e *exchange) {
+			e.Write(text("open"))
+			e.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.at(t).bare(&quic.Config{InitialStreamReceiveWindow: 20_000, MaxStreamReceiveWindow: 20_000})
+			c.control = c.uni(codec.StreamControl, codec.AppendSettings(nil))
+			e := c.socket()
+			send(e)
+			servertest.Await(t, closed, "OnClose")
+			if got := e.read().ending(); got != "RESET H3_REQUEST_CANCELLED" {
+				t.Error(got)
+			}
+		})
+	}
+}

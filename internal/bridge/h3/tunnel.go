@@ -108,7 +108,7 @@ func (c tunnelConn) Write(p []byte) (int, error) {
 }
 
 // CloseWrite is that of a *net.TCPConn.
-func (c tunnelConn) CloseWrite() error { return c.st.endSent() }
+func (c tunnelConn) CloseWrite() error { return c.st.end() }
 
 // SetLinger, which is that of a *net.TCPConn, has Close reset the stream (RFC 8441 section 5).
 func (c tunnelConn) SetLinger(int) error {
@@ -119,8 +119,8 @@ func (c tunnelConn) SetLinger(int) error {
 // Close implements net.Conn.
 func (c tunnelConn) Close() error {
 	st := c.st
-	if !st.ended.Load() && !st.aborted.Load() {
-		st.endSent()
+	if !st.ended.Load() && !st.aborted.Load() && st.end() == errPartial && st.str.Context().Err() == nil {
+		st.abort(&http3.StreamError{Code: http3.RequestCancelled})
 	}
 	st.str.Stop(http3.NoError) // a Read that waits ends
 	return nil

@@ -23,6 +23,10 @@ const (
 // errLength is a body that is not what was declared: the stream must be reset, not end.
 var errLength = errors.New("h3: the body is not as long as its Content-Length")
 
+// errPartial is an end of the stream that might be within a frame, which RFC 9114 section 7.1 makes an error of the
+// connection.
+var errPartial = errors.New("h3: the end of a frame has not been sent")
+
 // declare says how much of a body follows, n bytes: it becomes one DATA frame, however it is
 // written.
 func (st *stream) declare(n int64) {
@@ -98,11 +102,13 @@ func (st *stream) write(p []byte) error {
 		}
 	}
 	st.yield()
+	st.partial.Store(true)
 	for {
 		st.beginWrite()
 		n, err := st.str.Write(p)
 		st.kept = 0 // but for less than a packet
 		if p = p[n:]; len(p) == 0 {
+			st.partial.Store(false)
 			return nil
 		}
 		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || st.overdue()) {
@@ -115,6 +121,14 @@ func (st *stream) write(p []byte) error {
 func (st *stream) endSent() error {
 	if st.within > 0 {
 		return errLength
+	}
+	return st.end()
+}
+
+// end is endSent of a tunnel, which another goroutine may end than the one that writes.
+func (st *stream) end() error {
+	if st.partial.Load() {
+		return errPartial
 	}
 	st.unwatchPeer()
 	err := st.str.End()
