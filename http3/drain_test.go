@@ -2,6 +2,7 @@ package http3_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -79,5 +80,34 @@ func TestShutdownOfHeads(t *testing.T) {
 	}
 	if got := c.ended(); got != "CLOSE H3_NO_ERROR" {
 		t.Error(got)
+	}
+}
+
+// "Connection: close" in the answer to a request that the client has cancelled does not concern its others.
+func TestConnectionCloseOfCancelled(t *testing.T) {
+	t.Parallel()
+	began, answered := make(chan bool), make(chan bool)
+	c := serve(t, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			began <- true
+			<-r.Context().Done()
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(http.StatusInternalServerError)
+			defer close(answered)
+		}
+	})}).raw()
+	away := c.goAways()
+	e := c.open(true, headers(path(get, "/wait")...))
+	servertest.Await(t, began, "the handler")
+	e.CancelRead(quic.StreamErrorCode(codec.RequestCancelled))
+	servertest.Await(t, answered, "its answer")
+	for range 20 {
+		if got := c.get("/").ending(); got != "200" {
+			t.Fatal(got)
+		}
+	}
+	c.CloseWithError(0x100, "")
+	if ids := <-away; len(ids) != 0 {
+		t.Errorf("GOAWAY %v", ids)
 	}
 }

@@ -122,7 +122,8 @@ func (st *stream) Ended(e exec.End) {
 func (st *stream) finish() {
 	s := st.s
 	st.unsee()
-	if st.leave {
+	// What answers a request that the client has cancelled does not concern the others.
+	if st.leave && (st.ended.Load() || st.str.Context().Err() == nil) {
 		s.startDrain()
 	}
 	switch {
