@@ -107,7 +107,7 @@ func TestWaitingUploadHTTP2(t *testing.T) {
 					server := &chert.Server{Engine: e, Handler: s.handler(t, o.addr()), Protocols: new(http.Protocols)}
 					server.Protocols.SetUnencryptedHTTP2(true)
 					if whole {
-						server.ReadTimeout = 100 * time.Millisecond
+						server.ReadTimeout = 500 * time.Millisecond // also for the client to send what it has
 					} else {
 						server.ReadStallTimeout = 100 * time.Millisecond
 					}

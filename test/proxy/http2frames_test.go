@@ -140,7 +140,7 @@ func TestCheckNotAcceptedHTTP2(t *testing.T) {
 	t.Parallel()
 	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }))
 	s := &setup{}
-	s.up.Protocol, s.up.Check = proxy.ProtocolHTTP2, &proxy.Check{Path: "/", Interval: 1, Fall: 1}
+	s.up.Protocol, s.up.Check = proxy.ProtocolHTTP2, &proxy.Check{Path: "/", Interval: 1, Timeout: time.Minute, Fall: 1}
 	s.handler(t, o.addr())
 	servertest.Eventually(t, "a check has failed", func() bool { return strings.Contains(s.log.String(), "reset before the response") })
 }
