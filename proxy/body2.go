@@ -78,6 +78,8 @@ type trailing struct {
 	stall time.Duration
 	timer *time.Timer  // nil without a limit
 	ended atomic.Int64 // when the latest read ended; 0 before the first, in each, and at the end of the body
+
+	awaited atomic.Bool // the client was waited for when it was closed
 }
 
 // limit has late called when the server takes no more of what has come for d, unless that is not positive.
@@ -119,8 +121,11 @@ func (b *trailing) Read(p []byte) (int, error) {
 // written is called when the Transport has sent the whole body, after which it counts ResponseTimeout.
 func (b *trailing) written() { b.ended.Store(0) }
 
-// Close implements io.Closer.
+// Close implements io.Closer. The Transport calls it too, when the server ends the stream.
 func (b *trailing) Close() error {
+	if b.Unawaited() == 0 {
+		b.awaited.Store(true)
+	}
 	err := b.Cursor.Close()
 	if b.ended.Store(0); b.timer != nil {
 		b.timer.Stop()

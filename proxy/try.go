@@ -201,6 +201,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 		cancel(nil)
 	}
 	out := f.request2(ctx, p, t)
+	request, _ := out.Body.(*trailing)
 	begin := now()
 	res, err := p.link.h2.transport.RoundTrip(out)
 	f.report.Reused = t.reused.Load()
@@ -215,7 +216,8 @@ func (f *forwarding) try2(p *pick) *attempt {
 		fail := f.failure2(ctx, err, t.sent.Load(), false)
 		end()
 		f.closeBody(out)
-		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress}, err: fail.Err}
+		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress,
+			Awaited: request != nil && request.awaited.Load()}, err: fail.Err}
 	}
 	t.mu.Lock()
 	t.over = true
@@ -239,7 +241,6 @@ func (f *forwarding) try2(p *pick) *attempt {
 	f.unstrip(res.Header)
 	res.Header.Add("Via", "2 "+f.h.o.Via)
 	failure := func(err error) error { return f.failure2(ctx, err, true, true) }
-	request, _ := out.Body.(*trailing)
 	body := &body2{ReadCloser: res.Body, request: request, failure: failure, cancel: cancel, end: func() {
 		end()
 		f.closeBody(out)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -32,6 +33,34 @@ func TestSlowClient(t *testing.T) {
 			}
 		}
 		if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestSlowClientHTTP2 is TestSlowClient for a server of HTTP/2, which ends the stream.
+func TestSlowClientHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			io.Copy(io.Discard, r.Body)
+			panic(http.ErrAbortHandler)
+		}))
+		s := &setup{up: proxy.UpstreamOptions{Protocol: proxy.ProtocolHTTP2}}
+		ts := s.start(t, e, o.ListenAddr)
+		for _, body := range []string{"Content-Length: 200000\r\n\r\n" + strings.Repeat("x", 70_000),
+			"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"} {
+			client := ts.Dial()
+			client.Send("POST / HTTP/1.1\r\nHost: h\r\n" + body)
+			if res, _ := client.Response("POST"); res.StatusCode != 502 {
+				t.Error(res.Status, s.log)
+			}
+		}
+		s.unblamed(t)
+		client := ts.Dial()
+		client.Send(post("x")) // which is whole: nothing was waited for
+		client.Status(502)
+		if st := s.pool.Status()[0].Servers[0]; st.Failures != 1 {
 			t.Errorf("%+v", st)
 		}
 	})
