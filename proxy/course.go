@@ -52,6 +52,12 @@ func (c *course) after(
 	return nil, false, v.Obstacle.String()
 }
 
+// repeats reports whether a request could be sent a second time if a connection that was idle turns out to be closed.
+// holds: its whole body is held, or will be when it has come.
+func (u *Upstream) repeats(q *retry.Request, holds bool) bool {
+	return holds && !u.o.Retry.Off && (q.Idempotent || q.Key && u.policy.Keys)
+}
+
 // error returns what is known of a failure. p is nil if no server was chosen.
 func (c *course) error(u *Upstream, p *pick, code reason.Code, err error, method string) *Error {
 	e := &Error{Reason: code.String(), Status: code.Status(), Err: err, Method: method,

@@ -256,7 +256,17 @@ func (f *forwarding) retriable() retry.Request {
 // idle turns out to be closed.
 func (f *forwarding) again() bool {
 	q := f.retriable()
-	return !f.u.o.Retry.Off && (q.Idempotent || q.Key && f.u.policy.Keys) && q.Body != retry.BodyGone
+	return f.u.repeats(&q, q.Body != retry.BodyGone && f.holds())
+}
+
+// holds reports whether the whole body is held, or will be when it has come.
+func (f *forwarding) holds() bool {
+	if f.upload == nil {
+		return true
+	}
+	_, whole := f.upload.Whole()
+	n := f.client.r.ContentLength
+	return whole || n >= 0 && n <= int64(f.h.o.BufferRequest)
 }
 
 // stand responds with the failure of the latest try.

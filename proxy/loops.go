@@ -152,7 +152,7 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	}
 	p := outbound.NewPlan()
 	p.Route, p.Terms, p.Via = t, u.terms, t.h.o.Via
-	p.Again = !u.o.Retry.Off && (t.q.Idempotent || t.q.Key && u.policy.Keys)
+	p.Again = u.repeats(&t.q, !x.Ahead() || n >= 0 && n <= int64(t.h.o.BufferRequest))
 	p.Request.Expect = true
 	if x.Ahead() {
 		p.Keep = t.h.o.BufferRequest

@@ -138,6 +138,31 @@ func TestReused(t *testing.T) {
 	}
 }
 
+// TestLargeIdle: a request whose body is not held, so that it cannot be sent again, takes no connection that the server
+// may be about to close, whatever its method.
+func TestLargeIdle(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	for name, in := range map[string]string{
+		"length": strings.Replace(post(large), "POST", "PUT", 1),
+		"chunks": strings.Replace(servertest.PostChunks("/", servertest.Chunks(large, 1<<18)), "POST", "PUT", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, once(ok))
+				s := &setup{}
+				client := s.start(t, e, o.addr()).Dial()
+				client.Send(get)
+				client.Response("GET")
+				time.Sleep(1100 * time.Millisecond) // what is tested
+				client.SendAside(in)
+				if res, _ := client.Response("PUT"); res.StatusCode != 200 {
+					t.Error(res.Status, s.log)
+				}
+			})
+		})
+	}
+}
+
 // TestIdleClosed: a connection that the server has closed while it was idle is not used, and
 // no request notices.
 func TestIdleClosed(t *testing.T) {
