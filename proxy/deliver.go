@@ -140,6 +140,7 @@ func (f *forwarding) copy(res *http.Response) error {
 	for {
 		n, err := res.Body.Read(buffer[:])
 		if n > 0 && !none {
+			begin := now()
 			if _, err := f.w.Write(buffer[:n]); err != nil {
 				return writeError{err}
 			}
@@ -147,6 +148,7 @@ func (f *forwarding) copy(res *http.Response) error {
 			if left -= int64(n); left != 0 {
 				f.control.Flush()
 			}
+			f.waited += now() - begin
 		}
 		switch {
 		case err == io.EOF, err != nil && none:
@@ -168,9 +170,10 @@ func (f *forwarding) cut(p *pick, err error) {
 	case errors.As(err, &write):
 		e = f.error(p, reason.ClientGone, write.error)
 	case errors.As(err, &fail):
-		e = f.error(p, fail.Reason, fail.Err)
-		if fail.Reason.Blames() {
-			p.entry.done(p.ticket, fail.Reason)
+		code := origin.CutReason(fail.Reason, f.waited)
+		e = f.error(p, code, fail.Err)
+		if code.Blames() {
+			p.entry.done(p.ticket, code)
 		}
 	default:
 		e = f.error(p, reason.Truncated, err)

@@ -42,6 +42,7 @@ type forwarding struct {
 	course
 	cookie string // to set, of PolicySticky
 	result *Error
+	waited int64 // how long the client was waited for, to take the response
 }
 
 // ServeHTTP forwards r.

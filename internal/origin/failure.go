@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/reason"
@@ -29,6 +30,19 @@ func (f *Failure) Error() string {
 }
 
 func (f *Failure) Unwrap() error { return f.Err }
+
+// SlowClient is how long, in all, a server must have waited for the client to take its response, for the end of that
+// to be reason.Unread: servers have limits of time for that.
+const SlowClient = time.Second
+
+// CutReason returns the code of a response that was cut off, or stays as it is: waited is for how long the client was
+// waited for.
+func CutReason(code reason.Code, waited int64) reason.Code {
+	if code == reason.Truncated && waited >= int64(SlowClient) {
+		return reason.Unread
+	}
+	return code
+}
 
 // DialReason returns the code of an error of connect.
 func DialReason(err error) reason.Code {

@@ -288,6 +288,7 @@ func (c *Conn) flush() conn.Next {
 		return c.clientGone()
 	case full:
 		c.out.SetDeadline(0) // it is the client that is waited for
+		c.x.fills()
 		return conn.Await
 	}
 	return conn.More
@@ -321,7 +322,7 @@ func (c *Conn) fail(why reason.Code, err error) {
 		return
 	}
 	c.x, x.conn = nil, nil
-	a := &retry.Attempt{Reason: why, Reused: c.reused}
+	a := &retry.Attempt{Reason: origin.CutReason(why, x.empties()), Reused: c.reused}
 	a.Awaited = x.up.open && !x.up.stopped && c.up && !c.asks && !c.out.Out().Blocked()
 	switch {
 	case c.inBody:

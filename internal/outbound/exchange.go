@@ -123,6 +123,9 @@ type Exchange struct {
 	up       upload
 	again    bool
 	answered bool // a final response has begun
+
+	full   int64 // since when the client has no room; 0: it has
+	waited int64 // how long that was before
 }
 
 // Begin carries out a plan. It may end before Begin returns.
@@ -246,8 +249,25 @@ func (x *Exchange) part() {
 	}
 }
 
+// fills notes that the client has no room.
+func (x *Exchange) fills() {
+	if x.full == 0 {
+		x.full = x.loop.Now()
+	}
+}
+
+// empties notes that the client has room, or is not waited for any more. It returns how long it had none, in all.
+func (x *Exchange) empties() int64 {
+	if x.full != 0 {
+		x.waited += x.loop.Now() - x.full
+		x.full = 0
+	}
+	return x.waited
+}
+
 // Resume is called when the client has room again.
 func (x *Exchange) Resume() {
+	x.empties()
 	if x.conn != nil {
 		x.conn.out.Resume()
 	}

@@ -27,6 +27,7 @@ const (
 	Closed    // FIN before the head of a response was whole
 	Reset     // RST at that time
 	Truncated // FIN or RST within the body of a response
+	Unread    // the same, when the client has been waited for to take more of it
 	GoAway    // HTTP/2: the stream is above the last one that GOAWAY names (RFC 9113 section 6.8)
 	Unserved  // HTTP/2: RST_STREAM with REFUSED_STREAM (RFC 9113 section 8.7)
 	Unclear   // HTTP/2: GoAway, Unserved, or an error such as PROTOCOL_ERROR, which a client's bytes can cause
@@ -98,6 +99,7 @@ var rows = [Codes]row{
 	Closed:    {"closed before the response", 502, "connection_terminated", true},
 	Reset:     {"reset before the response", 502, "connection_terminated", true},
 	Truncated: {"response cut off", 502, "http_response_incomplete", true},
+	Unread:    {"response cut off, slow client", 502, "http_response_incomplete", false},
 	GoAway:    {"not processed: GOAWAY", 502, "connection_terminated", false},
 	Unserved:  {"not processed: REFUSED_STREAM", 502, "connection_terminated", false},
 	Unclear:   {"stream not accepted", 502, "connection_terminated", false},

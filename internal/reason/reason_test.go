@@ -105,7 +105,7 @@ func TestEdges(t *testing.T) {
 // What a client can cause by itself, or the proxy lacks, is held against no server.
 func TestBlames(t *testing.T) {
 	t.Parallel()
-	innocent := []Code{None, GoAway, Unserved, Unclear, NeedsLength, NoServer, QueueFull, QueueTimeout, NoSocket, Loop, ClientGone, Operator, Internal}
+	innocent := []Code{None, Unread, GoAway, Unserved, Unclear, NeedsLength, NoServer, QueueFull, QueueTimeout, NoSocket, Loop, ClientGone, Operator, Internal}
 	for c := range Codes {
 		if c.Blames() == slices.Contains(innocent, c) {
 			t.Errorf("%q blames the server: %v", c, c.Blames())

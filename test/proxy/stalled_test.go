@@ -13,6 +13,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -64,6 +65,59 @@ func TestSlowClientHTTP2(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
+}
+
+// TestSlowReader: a server that cuts a response off because the client does not take it has not failed. One that
+// cuts off what the client takes has.
+func TestSlowReader(t *testing.T) {
+	const late = 1500 * time.Millisecond // the server's limit for a response, more than origin.SlowClient
+	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
+		for _, from := range []string{"HTTP/1", "HTTP/2"} {
+			t.Run(fmt.Sprint(from, " to ", protocol), func(t *testing.T) {
+				alike(t, func(t *testing.T, e chert.Engine) {
+					cut := make(chan bool, 1)
+					o := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Path == "/failed" {
+							w.Header().Set("Content-Length", "5")
+							http.NewResponseController(w).Flush()
+							panic(http.ErrAbortHandler)
+						}
+						http.NewResponseController(w).SetWriteDeadline(time.Now().Add(late))
+						for piece, err := make([]byte, 1<<20), error(nil); err == nil; {
+							_, err = w.Write(piece)
+						}
+						cut <- true
+					}))
+					s := &setup{up: proxy.UpstreamOptions{Protocol: protocol}}
+					ts := http2Server(t, e, s.handler(t, o.ListenAddr))
+					client := h2c(t)
+					if from == "HTTP/1" {
+						client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+					}
+					end := func(path string, wait <-chan bool) {
+						res, err := client.Get("http://" + ts.ListenAddr + path)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer res.Body.Close()
+						if wait != nil {
+							servertest.Await(t, wait, "the server's limit")
+						}
+						if _, err := io.Copy(io.Discard, res.Body); err == nil {
+							t.Error("the response has ended as if it were whole")
+						}
+					}
+					end("/", cut)
+					s.unblamed(t)
+					if !strings.Contains(s.log.String(), "response cut off, slow client") {
+						t.Error(s.log)
+					}
+					end("/failed", nil)
+					servertest.Eventually(t, "a failure", func() bool { return s.pool.Status()[0].Servers[0].Failures > 0 })
+				})
+			})
+		}
+	}
 }
 
 // TestUnreadUpload: a server that reads no more of a body has a limit of time. A client that sends it slowly has not.
