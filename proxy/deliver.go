@@ -242,14 +242,11 @@ func (f *forwarding) fail(p *pick, code reason.Code, err error) {
 	f.respondError(f.error(p, code, err))
 }
 
-// statusClientGone is for the log: no response is sent.
-const statusClientGone = 499
-
 // respondError logs a failure, and responds with it.
 func (f *forwarding) respondError(e *Error) {
 	f.log(e)
 	f.result = e
-	if e.Status == statusClientGone {
+	if e.Status == reason.StatusClientGone {
 		// Not a clean end, which an HTTP/2 client would take for an empty 200.
 		panic(http.ErrAbortHandler)
 	}
@@ -299,7 +296,7 @@ func (f *forwarding) log(e *Error) {
 
 func (o *Options) log(ctx context.Context, e *Error) {
 	level := slog.LevelWarn
-	if e.Status == statusClientGone {
+	if e.Status == reason.StatusClientGone {
 		level = slog.LevelDebug
 	}
 	o.write(ctx, level, e, "")

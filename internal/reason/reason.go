@@ -70,8 +70,9 @@ const (
 	Codes
 )
 
-// statusClientGone is nginx's for a client that has closed its connection. It is for the log, and never sent.
-const statusClientGone = 499
+// StatusClientGone is that of ClientGone, and nginx's for a client that has closed its connection. It is for the log,
+// and never sent.
+const StatusClientGone = 499
 
 type row struct {
 	text   string
@@ -126,7 +127,7 @@ var rows = [Codes]row{
 	QueueTimeout: {"queued too long", 503, "connection_limit_reached", false},
 	NoSocket:     {"no socket left", 503, "proxy_internal_error", false},
 	Loop:         {"request loop", 508, "proxy_loop_detected", false},
-	ClientGone:   {"client gone", statusClientGone, "", false},
+	ClientGone:   {"client gone", StatusClientGone, "", false},
 	Operator:     {"drained by the operator", 503, "destination_unavailable", false},
 	Internal:     {"internal error", 500, "proxy_internal_error", false},
 }
