@@ -97,8 +97,9 @@ func (e *entry) apply() {
 	case i.State == health.Ejected, i.State == health.Probing:
 		state = balance.Probing
 	}
-	e.bal.SetState(state, at)
+	// In this order: balance must know that one that begins to drain was ejected.
 	e.bal.SetDraining(i.State == health.Draining, at)
+	e.bal.SetState(state, at)
 }
 
 // close ends what runs for the entry. Under Pool.mu.

@@ -410,6 +410,18 @@ func TestWhoBeginsSlowly(t *testing.T) {
 			s.SetState(Ejected, 3)
 			s.SetState(Up, 3)
 		}, 0.1, 0.1},
+		{"ejected, drained", func(s *Server) {
+			s.SetState(Ejected, 0)
+			s.SetDraining(true, 0)
+			s.SetState(Unknown, 0)
+			s.SetDraining(false, 0)
+		}, 0.1, 0.1},
+		{"drained, down meanwhile", func(s *Server) {
+			s.SetDraining(true, 0)
+			s.SetState(Down, 0)
+			s.SetState(Up, 0)
+			s.SetDraining(false, 0)
+		}, 0.1, 0.1},
 		{"not drained", func(s *Server) { s.SetDraining(false, 0) }, 1, 1},
 		{"found", func(s *Server) { s.Warm(0) }, 0.1, 0.1},
 		{"found, up", func(s *Server) { s.Warm(0); s.SetState(Up, 1) }, 0.1, 0.1},

@@ -39,15 +39,17 @@ func (s State) up() bool { return s == Unknown || s == Up }
 //
 //	0-7  the State
 //	8    the server drains
+//	9    it drains, and has lost its sessions: it was not up when it began to, or has not been since
 const (
 	stateBits = 0xff
 	draining  = 1 << 8
+	left      = 1 << 9
 )
 
 // The two lowest bits of Server.ramp, which are nothing in nanoseconds.
 const (
 	ramps   = 1 << 0 // always set
-	drained = 1 << 1 // the server drained before
+	drained = 1 << 1 // the server drained before, and has kept its sessions
 )
 
 // changes counts changes of any Server's state. A Set compares it with what it has been
@@ -105,7 +107,11 @@ func (s *Server) SetState(to State, now int64) {
 		if to.up() && !from.up() {
 			s.begin(now, 0)
 		}
-		if s.state.CompareAndSwap(old, uint32(to)|old&draining) {
+		keep := old & (draining | left)
+		if old&draining != 0 && !to.up() {
+			keep |= left
+		}
+		if s.state.CompareAndSwap(old, uint32(to)|keep) {
 			changes.n.Add(1)
 			return
 		}
@@ -117,12 +123,17 @@ func (s *Server) SetState(to State, now int64) {
 func (s *Server) SetDraining(on bool, now int64) {
 	var old uint32
 	if on {
-		old = s.state.Or(draining)
-	} else {
-		if s.Draining() {
-			s.begin(now, drained)
+		if old = s.state.Or(draining); !State(old & stateBits).up() {
+			s.state.Or(left)
 		}
-		old = s.state.And(^uint32(draining))
+	} else {
+		switch s.state.Load() & (draining | left) {
+		case draining:
+			s.begin(now, drained)
+		case draining | left:
+			s.begin(now, 0)
+		}
+		old = s.state.And(^uint32(draining | left))
 	}
 	if old&draining != 0 != on {
 		changes.n.Add(1)
