@@ -212,6 +212,33 @@ type h2try struct {
 	mu       sync.Mutex // for what comes on other goroutines
 	over     bool
 	interims int
+	late     *time.Timer // of endWithin; nil without
+}
+
+// endWithin limits the time for the end of a response to HEAD, for which the Transport waits before it returns.
+func (t *h2try) endWithin(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over || t.late != nil {
+		return
+	}
+	t.late = time.AfterFunc(d, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.over {
+			t.cancel(errStalled)
+		}
+	})
+}
+
+// end is called when the Transport has returned: what comes later is too late.
+func (t *h2try) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if t.late != nil {
+		t.late.Stop()
+	}
 }
 
 // trace returns hooks that limit the try.

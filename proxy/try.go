@@ -195,9 +195,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 	ctx, cancel := context.WithCancelCause(f.r.Context())
 	t := &h2try{ctx: ctx, cancel: cancel, again: f.again(), body: f.upload != nil}
 	end := func() {
-		t.mu.Lock()
-		t.over = true
-		t.mu.Unlock()
+		t.end()
 		cancel(nil)
 	}
 	out := f.request2(ctx, p, t)
@@ -219,9 +217,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress,
 			Awaited: request != nil && request.awaited.Load()}, err: fail.Err}
 	}
-	t.mu.Lock()
-	t.over = true
-	t.mu.Unlock()
+	t.end()
 	if t.reused.Load() {
 		p.entry.reused.Add(1)
 	}
@@ -297,6 +293,10 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try) *http.Requ
 	host := f.host(p)
 	trace := t.trace()
 	trace.Got1xxResponse = func(code int, h textproto.MIMEHeader) error { return t.interim(f, code, h) }
+	if limit := f.u.o.ResponseTimeout + f.u.o.StallTimeout; from.Method == http.MethodHead &&
+		f.u.o.ResponseTimeout > 0 && f.u.o.StallTimeout > 0 { // the first byte may be an interim response's
+		trace.GotFirstResponseByte = func() { t.endWithin(limit) }
+	}
 	out := from.WithContext(httptrace.WithClientTrace(ctx, trace))
 	out.Host = host
 	// Opaque keeps the bytes of the target: RequestURI would encode them anew. Connections

@@ -181,6 +181,23 @@ func TestUnreadEndHTTP2(t *testing.T) {
 	})
 }
 
+// TestUnendedHeadHTTP2: the response to a HEAD has a limit of time, too, for the end of its stream.
+func TestUnendedHeadHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, EndHeaders: true,
+				BlockFragment: block([]string{":status: 200", "content-length: 5"})})
+		}))
+		s := &setup{}
+		s.up.Protocol, s.up.StallTimeout, s.up.ResponseTimeout = proxy.ProtocolHTTP2, 300*time.Millisecond, 300*time.Millisecond
+		client := s.start(t, e, o.addr()).Dial()
+		client.Send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
+		if res, _ := client.Response("HEAD"); res.StatusCode != 504 {
+			t.Error(res.Status, s.log)
+		}
+	})
+}
+
 // TestStalledUpload: a response that the server makes of the body while that comes has not stalled as long as the
 // client is waited for. It has when the server has the whole body.
 func TestStalledUpload(t *testing.T) {
