@@ -236,7 +236,7 @@ func (c *Conn) pass(eof bool) conn.Next {
 			all := localOf(x.loop)
 			n, fields, err := c.body.Trailer(b, all.tail, &c.parsed, &c.terms.Head)
 			if err != nil {
-				c.fail(reason.BadFraming, nil)
+				c.fail(origin.Malformed(err), nil)
 				return conn.Reset
 			}
 			if n > 0 {

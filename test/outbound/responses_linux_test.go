@@ -61,6 +61,10 @@ func TestResponses(t *testing.T) {
 			want: "HTTP/1.1 200 OK\r\nDate\r\nContent-Length: 6\r\nVia: 1.1 test\r\n\r\nhello"},
 		{name: "cut chunks", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", closes: true, cut: true, why: reason.Truncated,
 			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
+		{name: "bad trailer", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX Y: z\r\n\r\n", cut: true, why: reason.Malformed,
+			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
+		{name: "large trailer", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: " + strings.Repeat("x", 70_000), cut: true, why: reason.HeadTooLarge,
+			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
 		{name: "bad chunk", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nx\r\n", cut: true, why: reason.BadFraming,
 			want: "HTTP/1.1 200 OK\r\nDate\r\nTransfer-Encoding: chunked\r\nVia: 1.1 test\r\n\r\n5\r\nhello\r\n"},
 
