@@ -183,6 +183,7 @@ func (f *forwarding) cut(p *pick, err error) {
 		e.NotRetried = retry.Begun.String()
 	}
 	f.log(e)
+	f.control.Flush() // the head may not have been sent: a client without any would take the request for one not served
 	if f.r.ProtoMajor == 1 && f.r.ProtoMinor == 0 && f.w.Header().Get("Content-Length") == "" {
 		f.reset()
 	}

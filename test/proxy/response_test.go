@@ -73,6 +73,7 @@ var responses = []struct {
 	{"short chunk", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok", "200 chunked: ok cut"},
 	{"no last chunk", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", "200 chunked: ok cut"},
 	{"no end of trailers", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n", "200 chunked: ok cut"},
+	{"bad first chunk", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n\r\n", "200 chunked:  cut"},
 	{"bad chunk", get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nx\r\n\r\n", "200 chunked: ok cut"},
 	{"nothing", get, "", "502 connection_terminated"},
 	{"not HTTP", get, "SSH-2.0-x\r\n", "502 http_protocol_error"},
