@@ -70,7 +70,7 @@ func TestSlowClientHTTP2(t *testing.T) {
 // TestSlowReader: a server that cuts a response off because the client does not take it has not failed. One that
 // cuts off what the client takes has.
 func TestSlowReader(t *testing.T) {
-	const late = 1500 * time.Millisecond // the server's limit for a response, more than origin.SlowClient
+	const late = 1500 * time.Millisecond // the server's limit for a piece, more than origin.SlowClient
 	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
 		for _, from := range []string{"HTTP/1", "HTTP/2"} {
 			t.Run(fmt.Sprint(from, " to ", protocol), func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestSlowReader(t *testing.T) {
 							http.NewResponseController(w).Flush()
 							panic(http.ErrAbortHandler)
 						}
-						http.NewResponseController(w).SetWriteDeadline(time.Now().Add(late))
-						for piece, err := make([]byte, 1<<20), error(nil); err == nil; {
+						for piece, err := make([]byte, 16<<10), error(nil); err == nil; {
+							http.NewResponseController(w).SetWriteDeadline(time.Now().Add(late))
 							_, err = w.Write(piece)
 						}
 						cut <- true
