@@ -49,7 +49,7 @@ func Caddy(text string) (toml string, notes []Note, err error) {
 	}
 	o := &output{}
 	c := &caddy{output: o}
-	c.top(all)
+	c.top(withSnippets(unbraced(all)))
 	return o.String(), o.sorted(), nil
 }
 
@@ -121,6 +121,10 @@ type site struct {
 	routes []*route
 	// hidden are patterns of names, which routes with root have too, paths those below the site's own root.
 	hidden, paths []string
+
+	// Of Caddy's: where it is without TLS, and whether it is with TLS somewhere.
+	plain     []string
+	encrypted bool
 }
 
 // A route is a [[site.route]].
@@ -299,6 +303,24 @@ func (r *route) below(paths []string) (all []string) {
 		}
 	}
 	return all
+}
+
+// bound makes plain and secure the addresses of listen, the first without TLS if there are both.
+func (o *output) bound(plain, secure []string) {
+	switch {
+	case len(secure) == 0:
+		o.listen = plain
+		return
+	case len(plain) == 0:
+		o.listen = secure
+		return
+	}
+	for _, addr := range secure { // tables, after all other keys
+		o.head = append(o.head, "[[listen]]", "address = "+quote(addr))
+	}
+	for _, addr := range plain {
+		o.head = append(o.head, "[[listen]]", "address = "+quote(addr), "tls = false")
+	}
 }
 
 // quote makes a basic string of TOML. "${" would be a variable.

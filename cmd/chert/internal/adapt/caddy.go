@@ -9,6 +9,7 @@ import (
 type caddy struct {
 	*output
 	pathed []pathed
+	at     listening
 
 	// Of the site at hand.
 	matchers map[string]*directive
@@ -25,83 +26,60 @@ type caddy struct {
 func (c *caddy) top(all []directive) {
 	var email *directive
 	for i := range all {
-		d := &all[i]
-		if d.name() == "" || strings.HasPrefix(d.name(), "(") {
-			for j := range d.block {
-				if in := &d.block[j]; d.name() == "" && in.name() == "email" {
-					email = in
-				} else {
-					c.unknown(in)
-				}
-			}
-			continue
+		if d := &all[i]; d.name() == "" {
+			email = c.options(d)
 		}
-		c.site(d)
+	}
+	for i := range all {
+		switch d := &all[i]; {
+		case d.name() == "", strings.HasPrefix(d.name(), "("): // see withSnippets
+		case d.name() == "import" || strings.HasPrefix(d.name(), "&("):
+			c.unknown(d)
+		default:
+			c.site(d)
+		}
 	}
 	if email != nil {
 		c.email(email)
 	}
 	c.refusePathed()
-	if len(c.listen) == 0 && len(c.sites) > 0 {
-		c.listen = []string{":443"}
-		c.redirect = ":80"
-	}
+	c.listens()
 }
 
-// addresses reads those of a block, and reports whether one has TLS by itself.
-func (c *caddy) addresses(s *site, d *directive) (encrypted bool) {
-	for _, word := range d.words {
-		for address := range strings.SplitSeq(word, ",") {
-			if address == "" {
-				continue
-			}
-			rest, plain := strings.CutPrefix(address, "http://")
-			rest = strings.TrimPrefix(rest, "https://")
-			host, port, hasPort := strings.Cut(rest, ":")
-			if strings.ContainsAny(rest, "/{") {
-				c.note(d.line, "the address %s is left out: want hosts, and routes for paths", address)
-				if strings.Contains(rest, "/") {
-					c.pathed = append(c.pathed, pathed{rest, caddyRefusal(d.block)})
-				}
-				continue
-			}
-			if host == "" {
-				host = "*"
-			}
-			s.hosts = append(s.hosts, host)
-			switch {
-			case hasPort:
-				c.listen = unique(append(c.listen, ":"+port))
-			case plain:
-				c.listen = unique(append(c.listen, ":80"))
-			}
-			encrypted = encrypted || !plain && !hasPort && host != "*"
+// options reads the global ones, and returns email.
+func (c *caddy) options(d *directive) (email *directive) {
+	for i := range d.block {
+		switch in := &d.block[i]; {
+		case in.name() == "email":
+			email = in
+		case in.name() == "auto_https" && c.at.autoHTTPS(in):
+		case in.name() == "local_certs":
+			c.at.own = true
+		case (in.name() == "admin" || in.name() == "persist_config") && in.arg(0) == "off":
+		default:
+			c.unknown(in)
 		}
 	}
-	s.hosts = unique(s.hosts)
-	return encrypted
+	return email
 }
 
 // site translates the block of some addresses.
 func (c *caddy) site(d *directive) {
 	s := &site{line: d.line, name: "site"}
-	encrypted := c.addresses(s, d)
+	var tls *directive
+	if i := slices.IndexFunc(d.block, func(in directive) bool { return in.name() == "tls" }); i >= 0 {
+		tls = &d.block[i]
+	}
+	c.addresses(s, d, tls)
 	if len(s.hosts) == 0 {
 		return
 	}
 	c.sites = append(c.sites, s)
-	*c = caddy{output: c.output, pathed: c.pathed, matchers: make(map[string]*directive)}
+	*c = caddy{output: c.output, pathed: c.pathed, at: c.at, matchers: make(map[string]*directive)}
 	for i := range d.block {
-		in := &d.block[i]
-		if strings.HasPrefix(in.name(), "@") {
+		if in := &d.block[i]; strings.HasPrefix(in.name(), "@") {
 			c.matchers[in.name()] = in
 		}
-		if in.name() == "tls" && (len(in.words) > 2 || in.arg(0) == "internal") {
-			encrypted = false // it says how
-		}
-	}
-	if encrypted {
-		s.key("tls_auto", "true")
 	}
 	for i := range d.block {
 		c.in(s, answering(&d.block[i]))

@@ -11,6 +11,7 @@ package adapt
 //	location.go, matching.go         locations by path, and by regular expression
 //	fields.go, paths.go, forward.go  what is in them: header fields, names of files, proxy_pass
 //	guard.go                         who may have what, and what is refused when it is left out
+//	caddyfile.go, caddyaddress.go    the braces and snippets of a Caddyfile, and where its sites are served
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
 //	caddyextra.go                    header, request_body, log and email of Caddy
 //	caddyguard.go                    guard.go for Caddy

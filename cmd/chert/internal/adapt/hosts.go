@@ -35,12 +35,6 @@ func (n *nginx) all() {
 		}
 	}
 	plain, secure = unique(plain), unique(secure)
-	switch {
-	case len(secure) == 0:
-		n.listen = plain
-	case len(plain) == 0:
-		n.listen = secure
-	}
 	for i := range n.servers {
 		n.trust(&n.servers[i])
 	}
@@ -50,14 +44,7 @@ func (n *nginx) all() {
 	if n.quic {
 		n.head = append(n.head, "http3 = true")
 	}
-	if len(secure) > 0 && len(plain) > 0 { // tables, after all other keys
-		for _, addr := range secure {
-			n.head = append(n.head, "[[listen]]", "address = "+quote(addr))
-		}
-		for _, addr := range plain {
-			n.head = append(n.head, "[[listen]]", "address = "+quote(addr), "tls = false")
-		}
-	}
+	n.bound(plain, secure)
 }
 
 // unanswered returns a function that reports whether all that a server does is to refuse requests for hosts without a

@@ -56,6 +56,9 @@ func (s *scanner) next() (kind tokenKind, text string, err error) {
 			}
 		case c == ' ' || c == '\t' || c == '\r':
 			s.at++
+		case s.continued() > 0:
+			s.at += s.continued()
+			s.line++
 		case c == '#':
 			for s.at < len(s.text) && s.text[s.at] != '\n' {
 				s.at++
@@ -77,6 +80,15 @@ func (s *scanner) next() (kind tokenKind, text string, err error) {
 		}
 	}
 	return eof, "", nil
+}
+
+// continued returns how long the text at hand is, if it is a backslash that takes a line of Caddy's to the next one.
+func (s *scanner) continued() int {
+	rest, ok := strings.CutPrefix(s.text[s.at:], `\`)
+	if trimmed := strings.TrimPrefix(rest, "\r"); ok && s.lines && strings.HasPrefix(trimmed, "\n") {
+		return 2 + len(rest) - len(trimmed)
+	}
+	return 0
 }
 
 // alone reports whether the brace at hand opens a block: in Caddy's files placeholders begin with
@@ -116,6 +128,9 @@ func (s *scanner) plain() string {
 	for depth := 0; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
 		case '\\':
+			if s.continued() > 0 {
+				return s.text[begun:s.at]
+			}
 			if s.at+1 < len(s.text) && s.text[s.at+1] != '\n' {
 				s.at++
 			}
@@ -171,7 +186,9 @@ func (s *scanner) parse(depth int) (all []directive, err error) {
 			}
 			d.words = append(d.words, text)
 		case end:
-			finish()
+			if depth > 0 || len(d.words) == 0 || !s.lines || !strings.HasSuffix(d.words[len(d.words)-1], ",") {
+				finish() // after a comma there are further addresses of Caddy's
+			}
 		case open:
 			if len(d.words) == 0 {
 				if !s.lines || depth > 0 {

@@ -1,0 +1,92 @@
+package adapt
+
+import (
+	"strings"
+	"testing"
+)
+
+// caddyCase is a Caddyfile, what becomes of it, and what one of the notes has; "" for no note.
+type caddyCase struct{ in, out, note string }
+
+func (tt caddyCase) run(t *testing.T) {
+	t.Helper()
+	out, notes, err := Caddy(tt.in)
+	said := ""
+	for _, n := range notes {
+		said += itoa(n.Line) + ": " + n.Text + "\n"
+	}
+	if err != nil || tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != tt.out {
+		t.Errorf("%s:\n%s\nsaid %s, %v\nwant\n%s\nand %s", tt.in, out, said, err, tt.out, tt.note)
+	}
+}
+
+const (
+	caddyTLS  = "listen = [\":443\"]\nhttp_redirect = \":80\"\n"
+	caddySite = "\n[[site]]\nhosts = [\"a.example\"]\ntls_auto = true\n"
+)
+
+// A file of one site may have no braces, addresses and arguments may be on several lines, and snippets are put where
+// they are imported.
+func TestCaddyfile(t *testing.T) {
+	t.Parallel()
+	const auth = "[site.basic_auth]\nusers = { \"a\" = \"b\" }\n"
+	for _, tt := range []caddyCase{
+		{"a.example\n\nroot * /w\nfile_server\n", caddyTLS + caddySite + "root = \"/w\"\n", ""},
+		{"{\n\temail a@b.example\n}\na.example\nreverse_proxy b:1 {\n\theader_up Host {host}\n}\n", caddyTLS + "tls_email = \"a@b.example\"\n" + caddySite +
+			"proxy = \"b:1\"\n", ""},
+		{"(s) {\n\troot * /w\n}\na.example\nimport s\n", caddyTLS + caddySite + "root = \"/w\"\n", ""},
+		{"a.example,\nb.example {\n\treverse_proxy b:1 \\\n\t\tc:1\n\troot \\\r\n /w\n}\n", caddyTLS + "\n[upstream.b_1]\nservers = [\"b:1\", \"c:1\"]\n" +
+			"\n[[site]]\nhosts = [\"a.example\", \"b.example\"]\ntls_auto = true\nproxy = \"b_1\"\n", ""},
+
+		{"(auth) {\n\tbasic_auth {\n\t\ta b\n\t}\n}\na.example {\n\timport auth\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n" + auth, ""},
+		{"(auth) {\n\tforward_auth b:1\n}\na.example {\n\timport auth\n\troot * /w\n}\n", caddyTLS + caddySite + "deny = [\"all\"]\nroot = \"/w\"\n",
+			"2: forward_auth says who may have it"},
+		{"(p) {\n\treverse_proxy {args[0]}:{args.1}\n}\na.example {\n\timport p b 1\n}\n", caddyTLS + caddySite + "proxy = \"b:1\"\n", ""},
+		{"(p) {\n\timport q {args[0]}\n}\n(q) {\n\troot * {args[0]}\n}\na.example {\n\timport p /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", ""},
+		{"(p) {\n\timport p\n\timport p\n}\na.example {\n\timport p\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "import is left out"},
+		{"(p) {\n\timport p {args[0]}{args[0]}{args[0]}{args[0]}\n}\na.example {\n\timport p xxxxxxxx\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n",
+			"import is left out"},
+		{"() {\n}\na.example {\n\troot * /w\n\timport\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "5: import is left out"},
+		{"import sites/*\na.example {\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "1: import is left out"},
+		{"&(r) {\n\troot * /x\n}\na.example {\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "1: &(r) is left out"},
+	} {
+		tt.run(t)
+	}
+}
+
+// A site with a host has TLS on any port but 80, unless the file says otherwise, and what has none stays where it is.
+func TestCaddyAddresses(t *testing.T) {
+	t.Parallel()
+	const (
+		files = " {\n\troot * /w\n}\n"
+		root  = "root = \"/w\"\n"
+		self  = "tls_self = true\n"
+		both  = "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":8080\"\ntls = false\n"
+	)
+	site := func(host, tls string) string { return "\n[[site]]\nhosts = [\"" + host + "\"]\n" + tls + root }
+	for _, tt := range []caddyCase{
+		{"a.example:8443" + files, "listen = [\":8443\"]\nhttp_redirect = \":80\"\n" + caddySite + root, ""},
+		{"https://a.example:8443" + files, "listen = [\":8443\"]\nhttp_redirect = \":80\"\n" + caddySite + root, ""},
+		{"a.example:80" + files, "listen = [\":80\"]\n" + site("a.example", ""), ""},
+		{"http://a.example:8080" + files, "listen = [\":8080\"]\n" + site("a.example", ""), ""},
+		{"localhost:2020" + files, "listen = [\":2020\"]\nhttp_redirect = \":80\"\n" + site("localhost", self), ""},
+		{"192.0.2.1" + files, caddyTLS + site("192.0.2.1", self), ""},
+		{"[::1]:8443" + files, "listen = [\":8443\"]\nhttp_redirect = \":80\"\n" + site("[::1]", self), ""},
+		{"app.internal" + files, caddyTLS + site("app.internal", self), ""},
+		{":8443 {\n\ttls c k\n\troot * /w\n}\n", "listen = [\":8443\"]\n" + site("*", "tls_cert = \"c\"\ntls_key = \"k\"\n"), ""},
+		{"{\n\tauto_https off\n\tadmin off\n}\na.example:8080" + files, "listen = [\":8080\"]\n" + site("a.example", ""), ""},
+		{"{\n\tauto_https disable_redirects\n}\na.example" + files, "listen = [\":443\"]\n" + caddySite + root, ""},
+		{"{\n\tlocal_certs\n}\na.example" + files, caddyTLS + site("a.example", self), ""},
+		{"{\n\tauto_https x\n}\na.example" + files, caddyTLS + caddySite + root, "2: auto_https is left out"},
+
+		{"a.example" + files + ":8080" + files, "http_redirect = \":80\"\n" + both + caddySite + root + site("*", ""), "4: * has no TLS, which other sites have"},
+		{"a.example, http://a.example:8080" + files, "http_redirect = \":80\"\n" + both + caddySite + root, ""},
+		{"a.example, http://a.example" + files, "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false\n" + caddySite + root, ""},
+		{"a.example" + files + "http://b.example" + files, caddyTLS + caddySite + root + site("b.example", ""),
+			"4: b.example is not served on :80, where others are redirected to https"},
+		{"http://a.example {\n\tredir https://a.example{uri} permanent\n}\na.example" + files, caddyTLS + caddySite + root, ""},
+		{":80 {\n\tredir https://{host}{uri}\n}\na.example" + files, caddyTLS + caddySite + root, ""},
+	} {
+		tt.run(t)
+	}
+}
