@@ -21,6 +21,7 @@ type caddy struct {
 	served   bool        // file_server for all
 	set      []string    // names of fields that header sets
 	scripts  bool        // PHP
+	root     string      // for all, "" for none
 }
 
 func (c *caddy) top(all []directive) {
@@ -77,8 +78,12 @@ func (c *caddy) site(d *directive) {
 	c.sites = append(c.sites, s)
 	*c = caddy{output: c.output, pathed: c.pathed, at: c.at, matchers: make(map[string]*directive)}
 	for i := range d.block {
-		if in := &d.block[i]; strings.HasPrefix(in.name(), "@") {
+		in := &d.block[i]
+		if strings.HasPrefix(in.name(), "@") {
 			c.matchers[in.name()] = in
+		}
+		if args := unmatched(in); in.name() == "root" && len(args) == 1 {
+			c.root = args[0]
 		}
 	}
 	for i := range d.block {
@@ -103,6 +108,11 @@ func (c *caddy) site(d *directive) {
 			return ofFiles(line) || strings.HasPrefix(line, "proxy")
 		})
 	}
+	for _, r := range s.routes {
+		if hasKey(s.keys, "try") && hasKey(r.keys, "root") && !hasKey(r.keys, "try") {
+			r.key("try", "[]")
+		}
+	}
 	if hasKey(s.keys, "proxy") {
 		s.keys = slices.DeleteFunc(s.keys, ofFiles) // Caddy forwards before it looks for files
 	}
@@ -110,10 +120,7 @@ func (c *caddy) site(d *directive) {
 
 // in translates a directive of a site.
 func (c *caddy) in(s *site, d *directive) {
-	args := d.words[1:]
-	if len(args) > 0 && args[0] == "*" {
-		args = args[1:]
-	}
+	args := unmatched(d)
 	matched := len(args) > 0 && (strings.HasPrefix(args[0], "@") || strings.HasPrefix(args[0], "/"))
 	switch name := d.name(); {
 	case name == "encode" || strings.HasPrefix(name, "@"):
@@ -129,7 +136,7 @@ func (c *caddy) in(s *site, d *directive) {
 			c.fileServer(s, &d.block[i])
 		}
 	case name == "try_files" && !matched:
-		c.tryFiles(s, d, args)
+		c.tryFiles(d, args, "", s.key)
 	case name == "reverse_proxy":
 		c.reverseProxy(s, d, args)
 	case (name == "handle" || name == "handle_path" || name == "route") && d.block != nil:
@@ -139,25 +146,16 @@ func (c *caddy) in(s *site, d *directive) {
 	case name == "respond" && len(args) > 0 && !strings.HasPrefix(args[0], "@"):
 		c.respond(s, d, args)
 	case name == "header" && !matched:
-		c.header(s, d, args)
+		c.header(d, args, s.table, "site")
 	case name == "request_body" && !matched:
-		c.requestBody(s, d)
+		c.requestBody(d, s.key)
 	case name == "tls":
 		c.tls(s, d, args)
 	case name == "bind":
 		c.bind(s, d, args)
 	case restricts(d) && c.refuse(s, d, args):
 	case (name == "basic_auth" || name == "basicauth") && !matched:
-		var users []string
-		for i := range d.block {
-			u := &d.block[i]
-			if slices.ContainsFunc(d.block[:i], func(o directive) bool { return o.name() == u.name() }) {
-				c.note(u.line, "the user %s is there already", u.name())
-				continue
-			}
-			users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
-		}
-		s.table("site.basic_auth", "users = { "+strings.Join(users, ", ")+" }")
+		c.basicAuth(d, s.table, "site")
 	case name == "log":
 		c.log(s, d)
 	default:
@@ -185,7 +183,8 @@ func (c *caddy) fileServer(s *site, d *directive) {
 	}
 }
 
-func (c *caddy) tryFiles(s *site, d *directive, args []string) {
+// tryFiles translates try_files, whose names begin at the root; prefix is what that of a route has of the path.
+func (c *caddy) tryFiles(d *directive, args []string, prefix string, key func(key, value string)) {
 	var all []string
 	for _, w := range args {
 		w = strings.NewReplacer("{http.request.uri.path}", "{path}", "{uri}", "{path}").Replace(w)
@@ -193,9 +192,31 @@ func (c *caddy) tryFiles(s *site, d *directive, args []string) {
 			c.note(d.line, "try_files %s is left out: want try, with {path} and names of files", w)
 			return
 		}
+		if prefix != "" && !strings.HasPrefix(w, "=") && !strings.HasPrefix(w, "{path}") {
+			rest, in := strings.CutPrefix(w, prefix)
+			if !in || rest == "" || strings.Contains(rest, "{path}") {
+				c.note(d.line, "try_files %s is left out: it is not in %s", w, prefix)
+				return
+			}
+			w = "/" + rest
+		}
 		all = append(all, w)
 	}
-	s.key("try", list(all))
+	key("try", list(all))
+}
+
+// basicAuth translates the users of basic_auth.
+func (c *caddy) basicAuth(d *directive, table func(name string, lines ...string), prefix string) {
+	var users []string
+	for i := range d.block {
+		u := &d.block[i]
+		if slices.ContainsFunc(d.block[:i], func(o directive) bool { return o.name() == u.name() }) {
+			c.note(u.line, "the user %s is there already", u.name())
+			continue
+		}
+		users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
+	}
+	table(prefix+".basic_auth", "users = { "+strings.Join(users, ", ")+" }")
 }
 
 // redir translates redirects of a whole site, and of a path.

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// header translates header of all responses, of one field or several.
-func (c *caddy) header(s *site, d *directive, args []string) {
+// header translates header of all responses of a site or a route, of one field or several.
+func (c *caddy) header(d *directive, args []string, add func(name string, lines ...string), prefix string) {
 	lines := d.block
 	if len(args) > 0 {
 		lines = []directive{{words: args, line: d.line}}
 	}
-	const table = "[site.response_headers]"
+	table := "[" + prefix + ".response_headers]"
 	for i := range lines {
 		in := &lines[i]
 		name, value := in.name(), in.arg(0)
@@ -26,14 +26,14 @@ func (c *caddy) header(s *site, d *directive, args []string) {
 		case !fieldName(plain) || len(name) > len(plain)+1:
 			c.note(in.line, "header %s is left out: want the name of a field after -, + or >, or nothing", name)
 		case name[0] == '-' && len(in.words) == 1:
-			s.table(table, "remove = "+quote(plain))
+			add(table, "remove = "+quote(plain))
 		case name[0] == '-' || len(in.words) != 2:
 			c.note(in.line, "header %s is left out: fields are set, added or removed", name)
 		case name[0] == '+':
-			s.table(table, "add = "+line)
+			add(table, "add = "+line)
 		default:
 			c.set = append(c.set, http.CanonicalHeaderKey(plain))
-			s.table(table, "set = "+line)
+			add(table, "set = "+line)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func (c *caddy) unremoved(s *site) {
 // caddySize is a size, of which "10M" is ten million bytes, and 10 MiB in chert.
 var caddySize = regexp.MustCompile(`(?i)^([0-9]+(?:[kmg]i?)?)b?$`)
 
-// requestBody translates request_body of all requests.
-func (c *caddy) requestBody(s *site, d *directive) {
+// requestBody translates request_body of all requests of a site or a route.
+func (c *caddy) requestBody(d *directive, key func(key, value string)) {
 	for i := range d.block {
 		in := &d.block[i]
 		m := caddySize.FindStringSubmatch(in.arg(0))
@@ -64,7 +64,7 @@ func (c *caddy) requestBody(s *site, d *directive) {
 			c.unknown(in)
 			continue
 		}
-		s.key("limits.body", quote(m[1]+"B"))
+		key("limits.body", quote(m[1]+"B"))
 	}
 }
 

@@ -90,3 +90,42 @@ func TestCaddyAddresses(t *testing.T) {
 		tt.run(t)
 	}
 }
+
+// A block for a path, or for all that others are not for, forwards or has files.
+func TestCaddyHandle(t *testing.T) {
+	t.Parallel()
+	const (
+		api   = "\thandle /api/* {\n\t\treverse_proxy b:1\n\t}\n"
+		route = "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:1\"\n"
+		left  = "[[site.route]]\npath = \"/x/{path...}\"\nrespond = 502\n"
+	)
+	files := func(path, root, more string) string {
+		return "[[site.route]]\npath = \"" + path + "\"\nroot = \"" + root + "\"\n" + more
+	}
+	for _, tt := range []caddyCase{
+		{api + "\thandle {\n\t\troot * /w\n\t\ttry_files {path} /index.html\n\t\tfile_server\n\t}\n",
+			"root = \"/w\"\ntry = [\"{path}\", \"/index.html\"]\n" + route, ""},
+		{"\troot * /w\n" + api + "\thandle {\n\t\tfile_server browse\n\t}\n", "root = \"/w\"\nlisting = true\n" + route, ""},
+		{"\thandle_path /x/* {\n\t\troot * /w\n\t\tfile_server\n\t}\n\thandle {\n\t\treverse_proxy b:1\n\t}\n",
+			"proxy = \"b:1\"\n" + files("/x/{path...}", "/w", ""), ""},
+		{"\thandle /x/* {\n\t\troot * /w\n\t\ttry_files {path} /x/i.html =404\n\t\tfile_server\n\t}\n",
+			files("/x/{path...}", "/w/x", "try = [\"{path}\", \"/i.html\", \"=404\"]\n"), ""},
+		{"\thandle /x/* {\n\t\troot * /w\n\t\ttry_files {path} /i.html\n\t\tfile_server\n\t}\n", files("/x/{path...}", "/w/x", ""), "try_files /i.html is left out"},
+		{"\thandle /x/* {\n\t\troot * /v\n\t\tfile_server\n\t}\n\thandle {\n\t\troot * /w\n\t\ttry_files {path} /i\n\t\tfile_server\n\t}\n",
+			"root = \"/w\"\ntry = [\"{path}\", \"/i\"]\n" + files("/x/{path...}", "/v/x", "try = []\n"), ""},
+		{"\thandle /x/* {\n\t\turi strip_prefix /x\n\t\treverse_proxy b:1\n\t}\n", "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\nstrip = true\n", ""},
+		{"\thandle /x/* {\n\t\turi strip_prefix /y\n\t\treverse_proxy b:1\n\t}\n", "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\ndeny = [\"all\"]\n",
+			"uri is left out"},
+		{"\thandle /api/* {\n\t\treverse_proxy b:1\n\t\theader X y\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t\trequest_body {\n\t\t\tmax_size 1KB\n\t\t}\n\t}\n",
+			route + "limits.body = \"1KB\"\n[[site.route.response_headers]]\nset = { \"X\" = \"y\" }\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},
+		{"\thandle /x/* {\n\t\troot * /w\n\t}\n", left, "root is left out"},
+		{"\thandle /x/* {\n\t\tfile_server\n\t}\n", left, "file_server is left out"},
+		{"\thandle /x/* {\n\t\troot * /w\n\t\tfile_server\n\t\tbasic_auth /x/y {\n\t\t\ta b\n\t\t}\n\t}\n", left, "basic_auth is left out"},
+		{"\thandle /x/* {\n\t\ttry_files {path} /i\n\t\treverse_proxy b:1\n\t}\n",
+			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\ndeny = [\"all\"]\n", "try_files is left out"},
+		{"\troot * /w\n\thandle /x/* {\n\t\tencode gzip\n\t}\n", "root = \"/w\"\n", ""},
+	} {
+		tt.in, tt.out = "a.example {\n"+tt.in+"}\n", caddyTLS+caddySite+tt.out
+		tt.run(t)
+	}
+}

@@ -51,69 +51,6 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 // everything reports whether a route is for all that no other is for.
 func (r *route) everything() bool { return slices.Contains(r.keys, `path = "/{path...}"`) }
 
-// handle translates blocks for a path with one reverse_proxy, and nothing else that matters.
-func (c *caddy) handle(s *site, d *directive, args []string) {
-	cut := d.name() == "handle_path"
-	pattern, below, ok := "", true, len(args) == 0 && !cut
-	if len(args) == 1 {
-		pattern, below, ok = pathOf(args[0])
-	}
-	var proxy *directive
-	guarded := false
-	for i := range d.block {
-		in := &d.block[i]
-		switch {
-		case in.name() == "reverse_proxy" && proxy == nil && (len(in.words) < 2 || in.words[1] != "" &&
-			!strings.ContainsAny(in.words[1][:1], "/@")):
-			proxy = in
-		case in.name() == "encode":
-		default:
-			c.unknown(in)
-			guarded = true
-		}
-	}
-	if !ok || proxy == nil {
-		if proxy == nil && !guarded {
-			return
-		}
-		c.note(d.line, "%s is left out: want [[site.route]] with a path", d.name())
-		if pattern == "" {
-			pattern = "/{path...}"
-		}
-		s.refuse(pattern, unpassed)
-		if below && ok && len(args) == 1 {
-			c.beyond = append(c.beyond, args[0])
-		}
-		return
-	}
-	key, table, prefix := s.key, s.table, "site"
-	var r *route
-	if pattern != "" {
-		r = &route{sole: true}
-		r.key("path", quote(pattern))
-		key, table, prefix = r.key, r.table, "site.route"
-		s.routes = append(s.routes, r)
-	}
-	proxyArgs := proxy.words[1:]
-	if len(proxyArgs) > 0 && proxyArgs[0] == "*" {
-		proxyArgs = proxyArgs[1:]
-	}
-	if done := c.forward(proxy, proxyArgs, key, table, prefix); !done && r == nil {
-		s.refuse("/{path...}", unpassed)
-		return
-	} else if !done {
-		r.key("respond", "502")
-	} else if cut && below {
-		r.key("strip", "true")
-	} else if cut {
-		c.note(d.line, "handle_path of one path is left out: want [[site.route.rewrite]]")
-	}
-	if guarded {
-		c.note(d.line, "%s has what says who may have it, or changes it, so nobody may: deny is \"all\"", d.name())
-		key("deny", list([]string{"all"}))
-	}
-}
-
 // forward translates the upstreams and options of a reverse_proxy. It returns false if that cannot be.
 func (c *caddy) forward(d *directive, args []string, key func(key, value string),
 	table func(name string, lines ...string), prefix string) bool {

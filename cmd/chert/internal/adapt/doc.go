@@ -13,5 +13,6 @@ package adapt
 //	guard.go                         who may have what, and what is refused when it is left out
 //	caddyfile.go, caddyaddress.go    the braces and snippets of a Caddyfile, and where its sites are served
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
+//	caddyhandle.go                   handle and handle_path
 //	caddyextra.go                    header, request_body, log and email of Caddy
 //	caddyguard.go                    guard.go for Caddy

@@ -1,0 +1,171 @@
+package adapt
+
+import (
+	"strings"
+)
+
+// A block is what handle and its like do: it forwards, or has files.
+type block struct {
+	c          *caddy
+	matcher    string // "" for everything
+	cut        bool   // what is forwarded or looked for is without the beginning of the path
+	proxy, try *directive
+	root       string
+	files      bool
+	listing    bool
+	besides    []*directive // what a route can have as well
+	guarded    bool         // something is left out
+}
+
+// read reads a directive of the block.
+func (b *block) read(d *directive) {
+	args := unmatched(d)
+	matched := len(args) > 0 && (args[0] == "" || strings.ContainsAny(args[0][:1], "/@"))
+	switch d.name() {
+	case "reverse_proxy":
+		if b.proxy == nil && !matched {
+			b.proxy = d
+			return
+		}
+	case "encode":
+		return
+	case "root":
+		if len(args) == 1 && !strings.HasPrefix(args[0], "@") {
+			b.root = args[0]
+			return
+		}
+	case "file_server":
+		if browse := len(args) == 1 && args[0] == "browse"; len(d.block) == 0 && (browse || len(args) == 0) {
+			b.files, b.listing = true, browse
+			return
+		}
+	case "try_files":
+		if b.try == nil && len(args) > 0 && !strings.HasPrefix(args[0], "@") {
+			b.try = d
+			return
+		}
+	case "uri":
+		if len(args) == 2 && args[0] == "strip_prefix" && b.matcher == strings.TrimSuffix(args[1], "/")+"/*" {
+			b.cut = true
+			return
+		}
+	case "header", "request_body", "basic_auth", "basicauth":
+		if !matched {
+			b.besides = append(b.besides, d)
+			return
+		}
+	}
+	b.c.unknown(d)
+	b.guarded = true
+}
+
+// unmatched returns the arguments of a directive without the matcher of all requests.
+func unmatched(d *directive) []string {
+	if args := d.words[1:]; len(args) == 0 || args[0] != "*" {
+		return args
+	}
+	return d.words[2:]
+}
+
+// handle translates blocks for a path that forward, or have files, and do nothing else that matters.
+func (c *caddy) handle(s *site, d *directive, args []string) {
+	b := &block{c: c, cut: d.name() == "handle_path", root: c.root}
+	pattern, below, ok := "", true, len(args) == 0 && !b.cut
+	if len(args) == 1 {
+		b.matcher = args[0]
+		pattern, below, ok = pathOf(args[0])
+	}
+	for i := range d.block {
+		b.read(&d.block[i])
+	}
+	if b.proxy != nil && b.try != nil { // which changes what is forwarded
+		c.unknown(b.try)
+		b.guarded = true
+	}
+	files := b.proxy == nil && b.files && !b.guarded && below && b.root != "" && !strings.Contains(b.root, "{") &&
+		(pattern != "" || !hasKey(s.keys, "proxy"))
+	if !ok || b.proxy == nil && !files {
+		b.leave(s, d, pattern, below && ok)
+		return
+	}
+	key, table, prefix := s.key, s.table, "site"
+	var r *route
+	if pattern != "" {
+		r = &route{sole: true}
+		r.key("path", quote(pattern))
+		key, table, prefix = r.key, r.table, "site.route"
+		s.routes = append(s.routes, r)
+		if below && !strings.HasSuffix(b.matcher, "/*") {
+			c.note(d.line, "%s is for all that begins with it; the route is for %s and below", b.matcher, pattern)
+		}
+	}
+	switch {
+	case files:
+		b.serve(pattern, key)
+		c.served = c.served || r == nil
+	case c.forward(b.proxy, unmatched(b.proxy), key, table, prefix):
+		if b.cut && below {
+			key("strip", "true")
+		} else if b.cut {
+			c.note(d.line, "handle_path of one path is left out: want [[site.route.rewrite]]")
+		}
+	case r == nil:
+		s.refuse("/{path...}", unpassed)
+		return
+	default:
+		r.key("respond", unpassed)
+	}
+	for _, in := range b.besides {
+		switch in.name() {
+		case "header":
+			c.header(in, unmatched(in), table, prefix)
+		case "request_body":
+			c.requestBody(in, key)
+		default:
+			c.basicAuth(in, table, prefix)
+		}
+	}
+	if b.guarded {
+		c.note(d.line, "%s has what says who may have it, or changes it, so nobody may: deny is \"all\"", d.name())
+		key("deny", nobody)
+	}
+}
+
+// leave leaves the block out, and refuses what it is for if it does anything.
+func (b *block) leave(s *site, d *directive, pattern string, below bool) {
+	empty := true
+	for i := range d.block {
+		if in := &d.block[i]; in.name() != "encode" {
+			b.c.unknown(in)
+			empty = false
+		}
+	}
+	if empty {
+		return
+	}
+	b.c.note(d.line, "%s is left out: want [[site.route]] with a path", d.name())
+	if pattern == "" {
+		pattern = "/{path...}"
+	}
+	s.refuse(pattern, unpassed)
+	if below && b.matcher != "" {
+		b.c.beyond = append(b.c.beyond, b.matcher)
+	}
+}
+
+// serve writes the keys of files, of the site or of a route with a pattern.
+func (b *block) serve(pattern string, key func(key, value string)) {
+	root, prefix := b.root, strings.TrimSuffix(pattern, "{path...}")
+	if pattern != "" && !b.cut {
+		root = join(root, prefix)
+	} else {
+		prefix = ""
+	}
+	key("root", quote(root))
+	if b.listing {
+		key("listing", "true")
+	}
+	if b.try != nil {
+		b.c.tryFiles(b.try, unmatched(b.try), prefix, key)
+	}
+}
