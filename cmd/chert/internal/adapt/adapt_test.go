@@ -230,8 +230,8 @@ func TestCaddy(t *testing.T) {
 		{"{\n\temail a@b.example\n}\na.example {\n\troot * /w\n\tlog {\n\t\toutput stderr\n\t}\n}\n",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\ntls_email = \"a@b.example\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_auto = true\nroot = \"/w\"\nlog = \"json\"\n", ""},
 		{"a {\n", "", "a { has no }"},
-		{":80 {\n\troot * /w\n\tbasic_auth /x/* {\n\t\ta b\n\t}\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ndeny = [\"all\"]\n",
-			"3: basic_auth says who may have it, so nobody may"},
+		{":80 {\n\troot * /w\n\tbasic_auth /x/* {\n\t\ta b\n\t}\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\n" +
+			"[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},
 		{":80 {\n\troot * /w\n\trespond @out 403\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\ndeny = [\"all\"]\n",
 			"3: respond says who may have it, so nobody may"},
 		{":80 {\n\tabort @out\n\tredir https://b.example{uri}\n}\n", "listen = [\":80\"]\n\n[[redirect]]\nhosts = [\"*\"]\nto = \"https://b.example{uri}\"\nstatus = 302\n",

@@ -13,15 +13,16 @@ type caddy struct {
 
 	// Of the site at hand.
 	matchers map[string]*directive
-	used     []string    // names of matchers that are translated
-	beyond   []string    // matchers of what is refused that no route is for, or more than one
-	first    []string    // those that count before others forward what they are for
-	hide     []directive // of file_server
-	partly   []directive // file_server for some paths
-	served   bool        // file_server for all
-	set      []string    // names of fields that header sets
-	scripts  bool        // PHP
-	root     string      // for all, "" for none
+	used     []string     // names of matchers that are translated
+	beyond   []string     // matchers of what is refused that no route is for, or more than one
+	first    []string     // those that count before others forward what they are for
+	hide     []directive  // of file_server
+	partly   []directive  // file_server for some paths
+	served   bool         // file_server for all
+	set      []string     // names of fields that header sets
+	scripts  bool         // PHP
+	root     string       // for all, "" for none
+	auths    []*directive // basic_auth of some paths
 }
 
 func (c *caddy) top(all []directive) {
@@ -89,12 +90,13 @@ func (c *caddy) site(d *directive) {
 	for i := range d.block {
 		c.in(s, answering(&d.block[i]))
 	}
+	c.files(s)
+	c.passwords(s)
 	for i := range d.block {
 		if in := &d.block[i]; strings.HasPrefix(in.name(), "@") && !slices.Contains(c.used, in.name()) {
 			c.unknown(in)
 		}
 	}
-	c.files(s)
 	for _, b := range c.beyond {
 		s.beside(b)
 	}
@@ -156,6 +158,8 @@ func (c *caddy) in(s *site, d *directive) {
 	case restricts(d) && c.refuse(s, d, args):
 	case (name == "basic_auth" || name == "basicauth") && !matched:
 		c.basicAuth(d, s.table, "site")
+	case name == "basic_auth" || name == "basicauth":
+		c.auths = append(c.auths, d)
 	case name == "log":
 		c.log(s, d)
 	default:
@@ -269,8 +273,8 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 	}
 	pattern := "/{path...}"
 	if path != "" {
-		below, ok := false, true
-		pattern, below, ok = pathOf(path)
+		ok := true
+		pattern, _, ok = pathOf(path)
 		if !ok && status[0] >= '4' && ending(path) != "" {
 			c.beyond = append(c.beyond, path)
 			return
@@ -282,7 +286,7 @@ func (c *caddy) respond(s *site, d *directive, args []string) {
 			}
 			return
 		}
-		if below && status[0] >= '4' {
+		if status[0] >= '4' {
 			c.beyond, c.first = append(c.beyond, path), append(c.first, path)
 		}
 	}

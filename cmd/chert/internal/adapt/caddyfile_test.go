@@ -129,3 +129,36 @@ func TestCaddyHandle(t *testing.T) {
 		tt.run(t)
 	}
 }
+
+// Passwords for a path are asked for there, of what the site has and what routes have. Elsewhere nobody may have it.
+func TestCaddyPasswords(t *testing.T) {
+	t.Parallel()
+	const (
+		auth  = "\tbasic_auth /x/* {\n\t\ta b\n\t}\n"
+		users = "[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n"
+		app   = "\treverse_proxy b:1\n"
+		proxy = "proxy = \"b:1\"\n"
+		files = "root = \"/w\"\n"
+		below = "[[site.route]]\npath = \"/x/{path...}\"\n"
+		none  = "respond = 403\ndeny = [\"all\"]\n"
+	)
+	for _, tt := range []caddyCase{
+		{"\troot * /w\n\tfile_server\n" + auth, files + below + "root = \"/w/x\"\n" + users, ""},
+		{app + auth, proxy + "hidden = [\"/x/**\"]\n" + below + proxy + users, ""},
+		{"\treverse_proxy b:1 {\n\t\theader_up Host c\n\t}\n" + auth, "proxy_host = \"c\"\n" + proxy + "hidden = [\"/x/**\"]\n" + below + "proxy_host = \"c\"\n" + proxy + users, ""},
+		{app + strings.Replace(auth, "/x/*", "/x*", 1), proxy + "hidden = [\"/x/**\", \"/x\", \"/x*?\"]\n" + below + proxy + users + "[[site.route]]\npath = \"/x\"\n" + proxy + users,
+			"/x* is for all that begins with it"},
+		{app + "\t@x path /x/*\n" + strings.Replace(auth, "/x/*", "@x", 1), proxy + "hidden = [\"/x/**\"]\n" + below + proxy + users, ""},
+		{"\troot * /w\n\tfile_server\n\treverse_proxy /x/y/* b:1\n" + auth, files + "[[site.route]]\npath = \"/x/y/{path...}\"\n" + proxy + users + below + "root = \"/w/x\"\n" + users, ""},
+		{"\troot * /w\n\tfile_server\n\tredir /x/y /z\n" + auth, files + "[[site.route]]\npath = \"/x/y\"\nredirect = \"/z\"\nstatus = 302\n" + below + "root = \"/w/x\"\n" + users, ""},
+
+		{"\troot * /w\n\tfile_server\n" + strings.Replace(auth, "/x/*", "/x/y/*", 1) + "\thandle /x/* {\n\t" + app + "\t}\n",
+			files + "hidden = [\"/x/y/**\"]\n" + below + proxy + "hidden = [\"/x/y/**\"]\n" + strings.Replace(below, "/x", "/x/y", 1) + none, "basic_auth says who may have /x/y/*, so nobody may"},
+		{"\troot * /w\n\ttry_files {path} /i\n\tfile_server\n" + auth, files + "try = [\"{path}\", \"/i\"]\n" + below + none, "so nobody may"},
+		{app + "\tbasic_auth {\n\t\tc d\n\t}\n" + auth, proxy + "hidden = [\"/x/**\"]\n[site.basic_auth]\nusers = { \"c\" = \"d\" }\n" + below + none, "so nobody may"},
+		{app + "\t@x header X y\n" + strings.Replace(auth, "/x/*", "@x", 1), proxy + "deny = [\"all\"]\n", "basic_auth says who may have it"},
+	} {
+		tt.in, tt.out = "a.example {\n"+tt.in+"}\n", caddyTLS+caddySite+tt.out
+		tt.run(t)
+	}
+}

@@ -149,7 +149,7 @@ func ending(matcher string) string {
 	return "*." + end
 }
 
-// beside hides what a matcher that refuses is for and the route for /a/ and below is not, such as /ab of /a*.
+// beside hides what a matcher that refuses is for and the route for /a/ and below is not, such as /ab of /a*, or /A/.
 func (s *site) beside(matcher string) {
 	prefix, below := strings.CutSuffix(matcher, "*")
 	if pattern := ending(matcher); pattern != "" {
@@ -159,7 +159,20 @@ func (s *site) beside(matcher string) {
 		}
 	} else if below && !strings.HasSuffix(prefix, "/") {
 		s.keep(prefix, "", "*?")
+	} else if s.forwards(prefix) && below {
+		s.keep(prefix, "**")
+	} else if s.forwards(prefix) {
+		s.keep(prefix, "")
 	}
+}
+
+// forwards reports whether a path is forwarded where no other route is for it. A matcher of Caddy is for it in any case
+// of letters, as what is hidden is, and a route is not.
+func (s *site) forwards(path string) bool {
+	return hasKey(s.keys, "proxy") || slices.ContainsFunc(s.routes, func(r *route) bool {
+		begin, below := r.path()
+		return below && strings.HasPrefix(path, begin) && hasKey(r.keys, "proxy")
+	})
 }
 
 // precede denies what is forwarded or served from a path for which a matcher refuses it before that.

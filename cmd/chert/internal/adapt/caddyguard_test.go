@@ -57,6 +57,10 @@ func TestCaddyGuards(t *testing.T) {
 			"strip = true\nhidden = [\"/s\", \"/s*?\"]\n" + strings.ReplaceAll(refused, "/s", "/p/s") + strings.ReplaceAll(refused, "/s/{path...}", "/x"), ""},
 		{served + "reverse_proxy /s/p/* b:1\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + nobody + refused, "/s/p/ is also refused by a directive that Caddy evaluates first"},
 		{served + "handle /s/p/* {\n" + app + "}\nabort /s/*", site + "[[site.route]]\npath = \"/s/p/{path...}\"\n" + proxied + refused, ""},
+		{app + "abort /s/*", proxied + "hidden = [\"/s/**\"]\n" + refused, ""}, // also /S/
+		{app + "respond /s 403", proxied + "hidden = [\"/s\"]\n[[site.route]]\npath = \"/s\"\nrespond = 403\n", ""},
+		{served + "handle /p/* {\n" + app + "}\nrespond /p/s/* 403", site + "hidden = [\"/p/s/**\"]\n[[site.route]]\npath = \"/p/{path...}\"\n" + proxied +
+			"hidden = [\"/p/s/**\"]\n[[site.route]]\npath = \"/p/s/{path...}\"\nrespond = 403\n", ""},
 		{served + "respond /*/s 403", site + nobody, "respond says who may have it"},
 		{served + "respond /*/s hello", site, "respond is left out"},
 		{served + "header X-A {remote_host}", site, "header X-A is left out: the value has a placeholder"},

@@ -15,4 +15,4 @@ package adapt
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
 //	caddyhandle.go                   handle and handle_path
 //	caddyextra.go                    header, request_body, log and email of Caddy
-//	caddyguard.go                    guard.go for Caddy
+//	caddyguard.go, caddyauth.go      guard.go for Caddy, and passwords for some paths
