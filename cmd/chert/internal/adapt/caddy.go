@@ -23,6 +23,7 @@ type caddy struct {
 	scripts  bool         // PHP
 	root     string       // for all, "" for none
 	auths    []*directive // basic_auth of some paths
+	guarded  []string     // patterns of routes that not all clients may have
 }
 
 func (c *caddy) top(all []directive) {
@@ -92,6 +93,7 @@ func (c *caddy) site(d *directive) {
 	}
 	c.files(s)
 	c.passwords(s)
+	c.cases(s)
 	for i := range d.block {
 		if in := &d.block[i]; strings.HasPrefix(in.name(), "@") && !slices.Contains(c.used, in.name()) {
 			c.unknown(in)
@@ -111,8 +113,14 @@ func (c *caddy) site(d *directive) {
 		})
 	}
 	for _, r := range s.routes {
-		if hasKey(s.keys, "try") && hasKey(r.keys, "root") && !hasKey(r.keys, "try") {
+		if !hasKey(r.keys, "root") {
+			continue
+		}
+		if hasKey(s.keys, "try") && !hasKey(r.keys, "try") {
 			r.key("try", "[]")
+		}
+		if hasKey(s.keys, "listing") && !hasKey(r.keys, "listing") && r.sole {
+			r.key("listing", "false")
 		}
 	}
 	if hasKey(s.keys, "proxy") {

@@ -59,9 +59,7 @@ func hasUsers(tables []string) bool {
 func (c *caddy) password(s *site, d *directive, matcher string) {
 	pattern, below, _ := pathOf(matcher)
 	patterns := []string{pattern}
-	if hasKey(s.keys, "proxy") { // other cases of letters, which Caddy's matcher is for too, are not forwarded
-		s.hidden = append(s.hidden, literal.Replace(strings.Replace(pattern, "{path...}", "", 1))+"**")
-	}
+	c.guarded = append(c.guarded, pattern)
 	if below && !strings.HasSuffix(matcher, "/*") {
 		c.note(d.line, "%s is for all that begins with it; the route is for %s and below", matcher, pattern)
 		c.beyond = append(c.beyond, matcher)
@@ -93,6 +91,29 @@ func (c *caddy) password(s *site, d *directive, matcher string) {
 			below && strings.HasPrefix(path, strings.TrimSuffix(pattern, "{path...}"))
 		if in && !hasKey(r.keys, "redirect") { // which comes first in Caddy
 			c.basicAuth(d, r.table, "site.route")
+		}
+	}
+}
+
+// cases hides what is forwarded in other cases of letters than routes that ask for something, which Caddy's matchers
+// are for too.
+func (c *caddy) cases(s *site) {
+	for _, pattern := range c.guarded {
+		path, below := strings.CutSuffix(pattern, "{path...}")
+		if strings.Trim(path, "/") == "" {
+			continue
+		}
+		hidden := literal.Replace(strings.TrimSuffix(path, "{$}"))
+		if below {
+			hidden += "**"
+		}
+		if hasKey(s.keys, "proxy") {
+			s.hidden = append(s.hidden, hidden)
+		}
+		for _, r := range s.routes {
+			if hasKey(r.keys, "proxy") && r.keys[0] != "path = "+quote(pattern) {
+				r.hidden = append(r.hidden, r.below([]string{hidden})...)
+			}
 		}
 	}
 }

@@ -110,6 +110,8 @@ func TestCaddyHandle(t *testing.T) {
 			"proxy = \"b:1\"\n" + files("/x/{path...}", "/w", ""), ""},
 		{"\thandle /x/* {\n\t\troot * /w\n\t\ttry_files {path} /x/i.html =404\n\t\tfile_server\n\t}\n",
 			files("/x/{path...}", "/w/x", "try = [\"{path}\", \"/i.html\", \"=404\"]\n"), ""},
+		{"\thandle /x/* {\n\t\troot * /w\n\t\tfile_server\n\t}\n\thandle {\n\t\troot * /w\n\t\tfile_server browse\n\t}\n",
+			"root = \"/w\"\nlisting = true\n" + files("/x/{path...}", "/w/x", "listing = false\n"), ""},
 		{"\thandle /x/* {\n\t\troot * /w\n\t\ttry_files {path} /i.html\n\t\tfile_server\n\t}\n", files("/x/{path...}", "/w/x", ""), "try_files /i.html is left out"},
 		{"\thandle /x/* {\n\t\troot * /v\n\t\tfile_server\n\t}\n\thandle {\n\t\troot * /w\n\t\ttry_files {path} /i\n\t\tfile_server\n\t}\n",
 			"root = \"/w\"\ntry = [\"{path}\", \"/i\"]\n" + files("/x/{path...}", "/v/x", "try = []\n"), ""},
@@ -118,6 +120,14 @@ func TestCaddyHandle(t *testing.T) {
 			"uri is left out"},
 		{"\thandle /api/* {\n\t\treverse_proxy b:1\n\t\theader X y\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t\trequest_body {\n\t\t\tmax_size 1KB\n\t\t}\n\t}\n",
 			route + "limits.body = \"1KB\"\n[[site.route.response_headers]]\nset = { \"X\" = \"y\" }\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},
+		{"\thandle /x/* {\n\t\treverse_proxy b:1\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n\thandle {\n\t\treverse_proxy b:1\n\t}\n",
+			"proxy = \"b:1\"\nhidden = [\"/x/**\"]\n[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""}, // not /X/
+		{api + "\thandle {\n\t\troot * /w\n\t\ttry_files {path} /i\n\t\tfile_server\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n",
+			route + files("/{path...}", "/w", "try = [\"{path}\", \"/i\"]\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n"), ""}, // not of /api/
+		{"\thandle {\n\t\tauthorize x\n\t\treverse_proxy b:1\n\t}\n", "proxy = \"b:1\"\ndeny = [\"all\"]\n", "authorize is left out"},
+		{"\thandle_path /y/* {\n\t\treverse_proxy b:1\n\t}\n\thandle /y/x/* {\n\t\treverse_proxy b:1\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n",
+			"[[site.route]]\npath = \"/y/{path...}\"\nproxy = \"b:1\"\nstrip = true\nhidden = [\"/x/**\"]\n[[site.route]]\npath = \"/y/x/{path...}\"\nproxy = \"b:1\"\n" +
+				"[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},
 		{"\thandle /x/* {\n\t\troot * /w\n\t}\n", left, "root is left out"},
 		{"\thandle /x/* {\n\t\tfile_server\n\t}\n", left, "file_server is left out"},
 		{"\thandle /x/* {\n\t\troot * /w\n\t\tfile_server\n\t\tbasic_auth /x/y {\n\t\t\ta b\n\t\t}\n\t}\n", left, "basic_auth is left out"},

@@ -88,6 +88,9 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 		b.leave(s, d, pattern, below && ok)
 		return
 	}
+	if pattern == "" && b.besides != nil { // which other routes are not to have from the site
+		pattern = "/{path...}"
+	}
 	key, table, prefix := s.key, s.table, "site"
 	var r *route
 	if pattern != "" {
@@ -95,14 +98,14 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 		r.key("path", quote(pattern))
 		key, table, prefix = r.key, r.table, "site.route"
 		s.routes = append(s.routes, r)
-		if below && !strings.HasSuffix(b.matcher, "/*") {
+		if below && b.matcher != "" && !strings.HasSuffix(b.matcher, "/*") {
 			c.note(d.line, "%s is for all that begins with it; the route is for %s and below", b.matcher, pattern)
 		}
 	}
 	switch {
 	case files:
 		b.serve(pattern, key)
-		c.served = c.served || r == nil
+		c.served = c.served || r == nil || r.everything()
 	case c.forward(b.proxy, unmatched(b.proxy), key, table, prefix):
 		if b.cut && below {
 			key("strip", "true")
@@ -123,9 +126,11 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 			c.requestBody(in, key)
 		default:
 			c.basicAuth(in, table, prefix)
+			c.guarded = append(c.guarded, pattern)
 		}
 	}
 	if b.guarded {
+		c.guarded = append(c.guarded, pattern)
 		c.note(d.line, "%s has what says who may have it, or changes it, so nobody may: deny is \"all\"", d.name())
 		key("deny", nobody)
 	}
