@@ -8,11 +8,11 @@ import (
 
 // listening is where the sites of Caddy are, and with which certificates unless they say so.
 type listening struct {
-	plain, secure []string
-	off           bool // auto_https: TLS is for sites that say so
-	stay          bool // plain HTTP is not redirected
-	own           bool // local_certs
-	named         bool // there is a site with TLS and a host
+	secure []string
+	off    bool // auto_https: TLS is for sites that say so
+	stay   bool // plain HTTP is not redirected
+	own    bool // local_certs
+	named  bool // there is a site with TLS and a host
 }
 
 // autoHTTPS reads the global option.
@@ -144,12 +144,9 @@ func (c *caddy) listens() {
 // upgraded leaves out sites that do nothing but what http_redirect does.
 func (c *caddy) upgraded() {
 	c.sites = slices.DeleteFunc(c.sites, func(s *site) bool {
-		to := quote("https://{host}{uri}")
-		if len(s.hosts) == 1 && s.hosts[0] != "*" && slices.Contains(s.keys, "to = "+quote("https://"+s.hosts[0]+"{uri}")) {
-			to = quote("https://" + s.hosts[0] + "{uri}")
-		}
-		only := s.name == "redirect" && !s.encrypted && slices.Equal(s.plain, []string{":80"}) &&
-			slices.Contains(s.keys, "to = "+to)
+		same := slices.Contains(s.keys, "to = "+quote("https://{host}{uri}")) ||
+			len(s.hosts) == 1 && slices.Contains(s.keys, "to = "+quote("https://"+s.hosts[0]+"{uri}"))
+		only := same && s.name == "redirect" && !s.encrypted && slices.Equal(s.plain, []string{":80"})
 		if only {
 			c.redirect = ":80"
 		}

@@ -18,7 +18,7 @@ const (
 func unbraced(all []directive) []directive {
 	for i := range all {
 		d := &all[i]
-		if d.name() == "" || strings.HasPrefix(d.name(), "(") || strings.HasPrefix(d.name(), "&(") || d.name() == "import" {
+		if d.name() == "" || d.name() == "import" || strings.HasPrefix(strings.TrimPrefix(d.name(), "&"), "(") {
 			continue
 		}
 		if d.block == nil {
@@ -51,7 +51,8 @@ func (s *snippets) imported(all []directive, args []string, depth int) (out []di
 	for i := range all {
 		d := s.filled(all[i], args)
 		block, known := s.blocks[d.arg(0)]
-		if s.left -= directiveBytes; s.left < 0 || d.name() != "import" || len(d.words) < 2 || !known || depth == maxDepth {
+		imports := d.name() == "import" && len(d.words) > 1 && known
+		if s.left -= directiveBytes; s.left < 0 || !imports || depth == maxDepth {
 			if d.block != nil {
 				d.block = append([]directive{}, s.imported(d.block, args, depth)...)
 			}

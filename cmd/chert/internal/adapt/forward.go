@@ -45,10 +45,10 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 			pass.arg(0))
 		return false
 	}
-	if exact && to.uri != "" && to.uri != path || !exact && to.uri != "" && (!strings.HasSuffix(path, "/") ||
-		!strings.HasSuffix(to.uri, "/")) {
-		t.note(pass.line, "proxy_pass %s is left out: its path replaces that of the location, which does not end in a "+
-			"slash as well", pass.arg(0))
+	folders := strings.HasSuffix(path, "/")
+	if exact && to.uri != "" && to.uri != path || !exact && to.uri != "" && folders != strings.HasSuffix(to.uri, "/") {
+		t.note(pass.line, "proxy_pass %s is left out: its path replaces that of the location, and only one of the two "+
+			"ends in a slash", pass.arg(0))
 		return false
 	}
 	u := t.blocks[to.name]
@@ -73,11 +73,14 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 		key("proxy", quote(u.name))
 	}
 	if !exact && to.uri != "" && path != to.uri {
-		if to.uri == "/" {
+		switch {
+		case to.uri == "/":
 			key("strip", "true")
-		} else {
-			table("["+prefix+".rewrite]", "from = "+quote("^"+regexp.QuoteMeta(path)+"(.*)$"),
-				"to = "+quote(to.uri+"{1}"))
+		case folders:
+			table("["+prefix+".rewrite]", moved(path, to.uri)...)
+		default:
+			table("["+prefix+".rewrite]", moved(path+"/", to.uri+"/")...)
+			table("["+prefix+".rewrite]", "from = "+quote("^"+regexp.QuoteMeta(path)+"$"), "to = "+quote(to.uri))
 		}
 	}
 	t.requestFields(d, to, key)
@@ -104,6 +107,11 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 		}
 	}
 	return true
+}
+
+// moved are the lines of a rewrite of all that begins with a path, which gets another beginning.
+func moved(path, to string) []string {
+	return []string{"from = " + quote("^"+regexp.QuoteMeta(path)+"(.*)$"), "to = " + quote(to+"{1}")}
 }
 
 // merged returns keys with those of own added.

@@ -44,11 +44,22 @@ func (t *inServer) location(d *directive) {
 		t.matching(d, how, path)
 	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && onlyFields(d.block) && !t.relaxed(d, path):
 		t.files(d, []string{strings.Trim(path, "/") + "/**"})
+	case how == "=" && routable(path) && onlyFields(d.block) && !t.relaxed(d, path) && t.isFile(d, path):
+		t.files(d, []string{literal.Replace(path)})
 	case (how == "=" || how == "" || how == "^~") && routable(path):
 		t.route(d, how, path)
 	default:
 		t.leave(d, how, path, t.site.level())
 	}
+}
+
+// isFile reports whether a path is the same file without the location that is for it alone.
+func (t *inServer) isFile(d *directive, path string) bool {
+	others := *t
+	others.around = slices.DeleteFunc(slices.Clone(t.around), func(o directive) bool {
+		return &o.words[0] == &d.words[0]
+	})
+	return !strings.HasSuffix(path, "/") && others.fileOf(path) == join(t.outer, path)
 }
 
 // foreign reports whether requests are passed to what chert does not speak to.
@@ -182,6 +193,7 @@ func (t *inServer) route(d *directive, how, path string) {
 	r.key("path", quote(pattern))
 	root, done, outer := "", false, len(t.matched)
 	pass := passes(d.block)
+	shift := shifted(d, pass, how, path)
 	for i := range d.block {
 		switch in := &d.block[i]; in.name() {
 		case "proxy_pass":
@@ -197,7 +209,9 @@ func (t *inServer) route(d *directive, how, path string) {
 		case "return":
 			done = t.answer(in, r) || done
 		case "rewrite":
-			t.note(in.line, "rewrite of a location is left out: want [[site.route.rewrite]]")
+			if shift == nil {
+				t.note(in.line, "rewrite of a location is left out: want [[site.route.rewrite]]")
+			}
 		case "location":
 			t.nested(in, l)
 		default:
@@ -208,6 +222,8 @@ func (t *inServer) route(d *directive, how, path string) {
 	if pass != nil && !done {
 		if done = true; !t.forward(d, pass, how == "=", path, l) {
 			r.key("respond", unpassed)
+		} else if shift != nil {
+			r.table("[site.route.rewrite]", shift...)
 		}
 	}
 	if !done && deniesAll(l.access) {

@@ -9,7 +9,7 @@ import (
 
 var (
 	// extensions is a regular expression for the ends of names.
-	extensions = regexp.MustCompile(`^\\\.\(?(?:\?:)?([a-zA-Z0-9|]+)\)?\$$`)
+	extensions = regexp.MustCompile(`^\\\.\(?(?:\?:)?([a-zA-Z0-9|?]+)\)?\$$`)
 	// rest is one for a prefix and what follows it.
 	rest = regexp.MustCompile(`^\^(/[a-zA-Z0-9_/-]*)\(\.\*\)\$?$`)
 	// names is one for files in a folder.
@@ -24,7 +24,7 @@ var (
 	folders = regexp.MustCompile(`^/(?:([a-zA-Z0-9_-]+)|\((?:\?:)?([a-zA-Z0-9_|-]+)\))/$`)
 	// ends is one for names with some ends, of files or of folders.
 	ends = regexp.MustCompile(`^(?:` + single + `|\^?\((?:\?:)?\.[*+])` +
-		`\\\.(?:([a-zA-Z0-9]+)|\((?:\?:)?([a-zA-Z0-9|]+)\))\)?` +
+		`\\\.(?:([a-zA-Z0-9?]+)|\((?:\?:)?([a-zA-Z0-9|?]+)\))\)?` +
 		`(|\$|/|\((?:\?:)?/\|\$\)|\((?:\?:)?\$\|/\)|\(/\.[*+]\)\??\$)$`)
 	// dots is one for names that begin with a dot, known for all of them but .well-known.
 	dots  = regexp.MustCompile(`^\^?/\\\.(?:(?:[^*+?{|()\[\]\\]|\\.|\[[^\]]*\]|` + group + `)` + single + `)?$`)
@@ -111,15 +111,38 @@ func endings(expression string) (patterns []string) {
 		return nil
 	}
 	for one := range strings.SplitSeq(m[1]+m[2], "|") {
-		if one == "" {
+		all := optional(one)
+		if all == nil {
 			return nil
 		}
-		if one = begin + one; m[3] == "" {
-			one += "*"
+		for _, one := range all {
+			if one = begin + one; m[3] == "" {
+				one += "*"
+			}
+			patterns = append(patterns, one)
 		}
-		patterns = append(patterns, one)
 	}
 	return patterns
+}
+
+// optional returns the names that an end is for, in which a question mark makes the letter before it optional, as in
+// jpe?g; nil if it is for others, or many.
+func optional(end string) (all []string) {
+	before, after, found := strings.Cut(end, "?")
+	switch {
+	case !found && end != "":
+		return []string{end}
+	case before == "" || len(before) == 1 && after == "", strings.Count(end, "?") > 3, strings.HasPrefix(after, "?"):
+		return nil
+	}
+	for _, one := range []string{before, before[:len(before)-1]} {
+		ends := optional(one + after)
+		if ends == nil {
+			return nil
+		}
+		all = append(all, ends...)
+	}
+	return all
 }
 
 // hides reports whether a location is for names of files, of which no route comes.

@@ -11,7 +11,7 @@ import (
 func (t *inServer) tryFiles(d *directive, l *level) {
 	var all []string
 	for i, w := range d.words[1:] {
-		w = strings.ReplaceAll(w, "$uri", "{path}")
+		w = strings.ReplaceAll(withoutQuery(w), "$uri", "{path}")
 		if w == "" {
 			continue
 		}
@@ -36,6 +36,16 @@ func (t *inServer) tryFiles(d *directive, l *level) {
 		return // what a folder does
 	}
 	l.key("try", list(all))
+}
+
+// withoutQuery returns a word of try_files without the query of the request, of which a page makes nothing.
+func withoutQuery(w string) string {
+	for _, query := range []string{"$is_args$args", "$is_args$query_string", "?$args", "?$query_string"} {
+		if page, ok := strings.CutSuffix(w, query); ok && strings.HasSuffix(page, ".html") {
+			return page
+		}
+	}
+	return w
 }
 
 var captures = regexp.MustCompile(`\$([1-9])`)
@@ -68,6 +78,46 @@ func (t *inServer) rewrites() {
 		}
 		table(name, "from = "+quote(from), "to = "+quote(to))
 	}
+}
+
+// shifts is a rewrite of all below a path: the path, whether the slash after it is captured or need not be there.
+var shifts = regexp.MustCompile(`^\^(/[a-zA-Z0-9_/-]*)(/\?)?\((/)?\.\*\)\$?$`)
+
+// shifted returns the lines of the rewrite of a location that forwards what it has below another path, nil if it has
+// none that is no more than that.
+func shifted(d, pass *directive, how, path string) []string {
+	var only *directive
+	for i := range d.block {
+		if in := &d.block[i]; in.name() == "rewrite" && only == nil {
+			only = in
+		} else if in.name() == "rewrite" {
+			return nil
+		}
+	}
+	if only == nil || pass == nil || how == "=" || only.arg(2) != "break" {
+		return nil
+	}
+	target, ok := parseTarget(pass.arg(0))
+	m := shifts.FindStringSubmatch(only.arg(0))
+	to, captured := strings.CutSuffix(only.arg(1), "$1")
+	if !ok || target.uri != "" || m == nil || !captured {
+		return nil
+	}
+	begin := m[1]
+	if m[2] != "" && !strings.HasSuffix(path, "/") {
+		return nil // it is for the path itself too
+	}
+	if m[2]+m[3] != "" {
+		begin += "/"
+	}
+	if m[3] != "" {
+		to += "/"
+	}
+	if begin != strings.TrimSuffix(path, "/")+"/" || !strings.HasPrefix(to, "/") || !strings.HasSuffix(to, "/") ||
+		!routable(to) {
+		return nil
+	}
+	return moved(begin, to)
 }
 
 // beginningOf returns what all that a regular expression matches begins with, and whether that is all of it.

@@ -11,6 +11,8 @@ type inServer struct {
 	*nginx
 	site *site
 	root string
+	// outer is the root without that of location /, if its directives are the site's.
+	outer string
 	// folders are those of locations that requests cannot reach, by path.
 	folders  map[string]string
 	whole    bool        // a route is for all that no other is for
@@ -72,7 +74,7 @@ func (t *inServer) read(all []directive) {
 			t.root = all[i].arg(0)
 		}
 	}
-	t.folders, t.around = t.internal(all), all
+	t.folders, t.around, t.outer = t.internal(all), all, t.root
 	l := s.level()
 	if rest, d := t.everything(all); d != nil {
 		all, t.around = inherit(rest, d.block), nil

@@ -100,11 +100,44 @@ func TestNginxPaths(t *testing.T) {
 		site  = "root = \"/w\"\n"
 		route = "[[site.route]]\npath = \"/api/{path...}\"\nlimits.body = 0\nproxy = \"127.0.0.1:9\"\n"
 	)
+	const hour = "headers = { \"Cache-Control\" = \"max-age=3600\" }\n"
+	forwarded := func(path string) string {
+		lines := "proxy = \"b:80\"\nproxy_host = \"b\"\n" + implicit
+		if path == "" {
+			return lines
+		}
+		return "[[site.route]]\npath = \"" + path + "\"\n" + lines
+	}
 	rewrite := func(level, from, to string) string {
 		return "[[" + level + ".rewrite]]\nfrom = \"" + from + "\"\nto = \"" + to + "\"\n"
 	}
 	for _, tt := range []struct{ in, out, note string }{
 		{api + "rewrite ^/api/v1/(.*)$ /api/v2/$1 last;", site + route + rewrite("site.route", "^/api/v1/(.*)$", "/api/v2/{1}"), ""},
+		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/{1}"), ""},
+		{"location /a/ { rewrite ^/a(/.*) /c$1 break; proxy_pass http://b; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}"), ""},
+		{"location /a/ { rewrite ^/a/?(.*)$ /$1 break; proxy_pass http://b; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/{1}"), ""},
+		{"location /a/ { rewrite ^/a/(.*)$ /$1 last; proxy_pass http://b; }", site + forwarded("/a/{path...}"), "rewrite of a location is left out"},
+		{"location /a/ { rewrite ^/a/b/(.*)$ /$1 break; proxy_pass http://b; }", site + forwarded("/a/{path...}"), "rewrite of a location is left out"},
+		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b/c/; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}"),
+			"rewrite of a location is left out"},
+		{"location /a { rewrite ^/a/?(.*)$ /$1 break; proxy_pass http://b; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + forwarded("/a"),
+			"rewrite of a location is left out"},
+		{"location /a { proxy_pass http://b/a; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + forwarded("/a"), "all that begins with it"},
+		{"location /a { proxy_pass http://b/c; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c") +
+			forwarded("/a") + rewrite("site.route", "^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c"), "all that begins with it"},
+		{"location /a { proxy_pass http://b/c/; }", site + "hidden = [\"/a*?\"]\n[[site.route]]\npath = \"/a/{path...}\"\nrespond = 502\n[[site.route]]\npath = \"/a\"\nrespond = 502\n",
+			"only one of the two ends in a slash"},
+
+		{"location ~* \\.(jpe?g|woff2?)$ { expires 1h; }", site + "[[site.rules]]\nmatch = [\"*.jpeg\", \"*.jpg\", \"*.woff2\", \"*.woff\"]\n" + hour, ""},
+		{"location ~ \\.(sql|db3?)$ { deny all; }", site + "hidden = [\"*.sql\", \"*.db3\", \"*.db\"]\n", "deny of files is left out"},
+		{"location ~ \\.(sql|?a)$ { deny all; }", site + "deny = [\"all\"]\n", "so nobody may"},
+		{"location ~ \\.x?$ { deny all; }", site + "deny = [\"all\"]\n", "so nobody may"},
+		{"location = /a*b.html { expires 1h; }", site + "[[site.rules]]\nmatch = [\"/a\\\\*b.html\"]\n" + hour, ""},
+		{"location = /a.html { expires 1h; } location / { proxy_pass http://b; }", forwarded(""), "location /a.html is left out"},
+		{"location = /a.html { expires 1h; } location / { root /v; }", "root = \"/v\"\n", "location /a.html is left out"},
+		{"location / { try_files $uri /i.html$is_args$args; }", site + "try = [\"{path}\", \"/i.html\"]\n", ""},
+		{"location / { try_files $uri /i.php?$args; }", site, "try_files /i.php?$args is left out"},
+
 		{api + "rewrite ^/a$ /b last;", site + rewrite("site", "^/a$", "/b") + route, ""},
 		{api + "rewrite ^/ap/(.*)$ /b/$1;", site + rewrite("site", "^/ap/(.*)$", "/b/{1}") + route, ""},
 		{api + "rewrite ^/ap(.*)$ /b/$1;", site + route, "rewrite ^/ap(.*)$ is left out"},
