@@ -24,6 +24,7 @@ type caddy struct {
 	root     string       // for all, "" for none
 	auths    []*directive // basic_auth of some paths
 	guarded  []string     // patterns of routes that not all clients may have
+	moved    []*site      // redirects of some of its hosts
 }
 
 func (c *caddy) top(all []directive) {
@@ -104,6 +105,7 @@ func (c *caddy) site(d *directive) {
 	}
 	c.precede(s)
 	c.unremoved(s)
+	c.apart(s)
 	if s.name == "redirect" {
 		s.redirects()
 	}
@@ -229,38 +231,6 @@ func (c *caddy) basicAuth(d *directive, table func(name string, lines ...string)
 		users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
 	}
 	table(prefix+".basic_auth", "users = { "+strings.Join(users, ", ")+" }")
-}
-
-// redir translates redirects of a whole site, and of a path.
-func (c *caddy) redir(s *site, d *directive, args []string) {
-	path := ""
-	if len(args) > 1 && strings.HasPrefix(args[0], "/") {
-		path, args = args[0], args[1:]
-	}
-	status := "302"
-	if len(args) == 2 {
-		status = map[string]string{"permanent": "301", "temporary": "302", "html": ""}[args[1]]
-		if status == "" {
-			status = args[1]
-		}
-	}
-	if len(args) == 0 || len(args) > 2 || !strings.Contains("301 302 303 307 308", status) || len(status) != 3 ||
-		strings.ContainsAny(strings.ReplaceAll(strings.ReplaceAll(args[0], "{uri}", ""), "{host}", ""), "{}") ||
-		strings.HasSuffix(path, "*") || strings.HasPrefix(args[0], "@") {
-		c.unknown(d)
-		return
-	}
-	if path == "" {
-		s.name = "redirect"
-		s.key("to", quote(args[0]))
-		s.key("status", status)
-		return
-	}
-	r := new(route)
-	r.key("path", quote(path))
-	r.key("redirect", quote(args[0]))
-	r.key("status", status)
-	s.routes = append(s.routes, r)
 }
 
 // respond translates answers to a path, or to everything.

@@ -91,6 +91,29 @@ func TestCaddyAddresses(t *testing.T) {
 	}
 }
 
+// A redirect of some hosts of a site is one of theirs.
+func TestCaddyRedir(t *testing.T) {
+	t.Parallel()
+	const (
+		hosts = "a.example, www.a.example {\n\t@www host www.a.example\n\tredir @www https://a.example{uri} permanent\n\troot * /w\n"
+		rest  = caddyTLS + caddySite + "root = \"/w\"\n"
+		moved = "\n[[redirect]]\nhosts = [\"www.a.example\"]\ntls_auto = true\nto = \"https://a.example{uri}\"\nstatus = 301\n"
+		own   = "tls_cert = \"c\"\ntls_key = \"k\"\n"
+		all   = caddyTLS + "\n[[site]]\nhosts = [\"a.example\", \"www.a.example\"]\ntls_auto = true\nroot = \"/w\"\n"
+	)
+	for _, tt := range []caddyCase{
+		{hosts + "}\n", rest + moved, ""},
+		{hosts + "\ttls c k\n}\n", caddyTLS + "\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n" + own + strings.Replace(moved, "tls_auto = true\n", own, 1), ""},
+		{strings.Replace(hosts, "host www", "path /x www", 1) + "}\n", all, "redir is left out"},
+		{strings.Replace(hosts, "host www", "host b.example www", 1) + "}\n", all, "redir is left out"},
+		{strings.Replace(hosts, "host www", "host a.example www", 1) + "}\n", all, "redir of all hosts is left out"},
+		{hosts + "\tredir @www https://b.example\n}\n", rest + moved, "5: redir is left out"},
+		{"a.example {\n\troot * /w\n\tredir /x/* /y\n\tredir \"\" /y\n}\n", rest, "redir is left out"},
+	} {
+		tt.run(t)
+	}
+}
+
 // A block for a path, or for all that others are not for, forwards or has files.
 func TestCaddyHandle(t *testing.T) {
 	t.Parallel()

@@ -14,5 +14,6 @@ package adapt
 //	caddyfile.go, caddyaddress.go    the braces and snippets of a Caddyfile, and where its sites are served
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
 //	caddyhandle.go                   handle and handle_path
+//	caddyredir.go                    redir
 //	caddyextra.go                    header, request_body, log and email of Caddy
 //	caddyguard.go, caddyauth.go      guard.go for Caddy, and passwords for some paths
