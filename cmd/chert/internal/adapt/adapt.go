@@ -49,7 +49,7 @@ func Caddy(text string) (toml string, notes []Note, err error) {
 	}
 	o := &output{}
 	c := &caddy{output: o}
-	c.top(withSnippets(unbraced(all)))
+	c.top(withSnippets(unbraced(withVariables(all))))
 	return o.String(), o.sorted(), nil
 }
 
@@ -66,7 +66,7 @@ type output struct {
 }
 
 func (o *output) note(line int, format string, args ...any) {
-	o.notes = append(o.notes, Note{line, fmt.Sprintf(format, args...)})
+	o.notes = append(o.notes, Note{line, unmarked(fmt.Sprintf(format, args...))})
 }
 
 // unknown notes a directive that is left out, with what chert has instead.
@@ -323,7 +323,7 @@ func (o *output) bound(plain, secure []string) {
 	}
 }
 
-// quote makes a basic string of TOML. "${" would be a variable.
+// quote makes a basic string of TOML. "${" would be a variable, as what is marked becomes.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -341,7 +341,9 @@ func quote(s string) string {
 		}
 	}
 	b.WriteByte('"')
-	return b.String()
+	return marked.ReplaceAllStringFunc(b.String(), func(text string) string {
+		return strings.NewReplacer("\ue000", "${", "\ue001", ":-", "\ue002", "}").Replace(text)
+	})
 }
 
 func list(all []string) string {

@@ -228,6 +228,10 @@ func (c *caddy) basicAuth(d *directive, table func(name string, lines ...string)
 			c.note(u.line, "the user %s is there already", u.name())
 			continue
 		}
+		if hasVariable(u.name()) {
+			c.note(u.line, "the user %s is left out: names have no variables", u.name())
+			continue
+		}
 		users = append(users, quote(u.name())+" = "+quote(u.arg(0)))
 	}
 	table(prefix+".basic_auth", "users = { "+strings.Join(users, ", ")+" }")

@@ -71,7 +71,7 @@ func (c *caddy) addresses(s *site, d *directive, tls *directive) {
 			if !scheme {
 				rest = text
 			}
-			if strings.ContainsAny(rest, "/{") {
+			if strings.ContainsAny(rest, "/{") || isVariable(rest) && strings.Contains(rest, ":") {
 				c.note(d.line, "the address %s is left out: want hosts, and routes for paths", text)
 				if strings.Contains(rest, "/") {
 					c.pathed = append(c.pathed, pathed{rest, caddyRefusal(d.block)})

@@ -98,7 +98,7 @@ func (c *caddy) log(s *site, d *directive) {
 
 // email translates the global option, which is for certificates of an authority.
 func (c *caddy) email(d *directive) {
-	if v := d.arg(0); len(d.words) == 2 && !strings.Contains(v, "{") && strings.Contains(v, "@") &&
+	if v := d.arg(0); len(d.words) == 2 && !strings.Contains(v, "{") && (strings.Contains(v, "@") || isVariable(v)) &&
 		slices.ContainsFunc(c.sites, func(s *site) bool { return hasKey(s.keys, "tls_auto") }) {
 		c.head = append(c.head, "tls_email = "+quote(v))
 		return

@@ -91,6 +91,32 @@ func TestCaddyAddresses(t *testing.T) {
 	}
 }
 
+// Variables of the environment are those of chert, and what needs to be known is left out.
+func TestCaddyVariables(t *testing.T) {
+	t.Parallel()
+	const (
+		site = "\n[[site]]\nhosts = [\"${H}\"]\ntls_auto = true\n"
+		a    = "a.example {\n"
+		left = caddyTLS + caddySite
+	)
+	for _, tt := range []caddyCase{
+		{"{\n\temail {$MAIL}\n}\n{$H} {\n\troot * {$ROOT:/w}/x\n}\n", caddyTLS + "tls_email = \"${MAIL}\"\n" + site + "root = \"${ROOT:-/w}/x\"\n", ""},
+		{":{$PORT:8080} {\n\troot * /w\n}\n", "listen = [\":${PORT:-8080}\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\n", ""},
+		{"{$H}:{$P} {\n\treverse_proxy {$U:b:1}\n}\n", "listen = [\":${P}\"]\nhttp_redirect = \":80\"\n" + site + "proxy = \"${U:-b:1}\"\n", ""},
+		{a + "\theader X \"{$V} ${W} {host}\"\n\theader Y {$V}\n}\n", left + "[[site.response_headers]]\nset = { \"Y\" = \"${V}\" }\n", "2: header X is left out"},
+		{a + "\tbasic_auth {\n\t\ta {$HASH}\n\t\t{$NAME} b\n\t}\n}\n", left + "[site.basic_auth]\nusers = { \"a\" = \"${HASH}\" }\n", "4: the user {$NAME} is left out"},
+		{a + "\treverse_proxy b:1\n\tabort /{$X}/*\n}\n", left + "proxy = \"b:1\"\ndeny = [\"all\"]\n", "abort says who may have it"},
+		{a + "\troot * {$R}\n\tfile_server {\n\t\thide {$R}/x\n\t}\n}\n", left + "root = \"${R}\"\ndeny = [\"all\"]\n", "hide says who may have it"},
+		{a + "\troot * w\n\tfile_server {\n\t\thide {$S}/y\n\t}\n}\n", left + "root = \"w\"\ndeny = [\"all\"]\n", "hide says who may have it"},
+		{"{$H::80} {\n\troot * /w\n}\n", "", "the address {$H::80} is left out"},
+		{a + "\troot * /w\n}\n{$H}/x/* {\n\tabort\n}\n", left + "root = \"/w\"\n[[site.route]]\npath = \"/x/{path...}\"\nrespond = 403\ndeny = [\"all\"]\n",
+			"the address {$H}/x/* is left out"},
+		{a + "\troot * /w{$}{$1}\n}\n", left + "root = \"/w{$}{$1}\"\n", ""},
+	} {
+		tt.run(t)
+	}
+}
+
 // A redirect of some hosts of a site is one of theirs.
 func TestCaddyRedir(t *testing.T) {
 	t.Parallel()

@@ -200,7 +200,7 @@ func (c *caddy) refusePathed() {
 		host, _, _ = strings.Cut(host, ":")
 		for _, s := range c.sites {
 			if p.status == "" || s.name != "site" || !slices.ContainsFunc(s.hosts, func(h string) bool {
-				return strings.Contains(host, "{") || host == "" || covers(h, host) || covers(host, h)
+				return hasVariable(host+h) || host == "" || covers(h, host) || covers(host, h)
 			}) {
 				continue
 			}
@@ -271,7 +271,7 @@ func (c *caddy) hidden(s *site, d *directive, name, root string) {
 		c.denied(s, d)
 	case in:
 		s.paths = append(s.paths, "/"+rest)
-	case path.IsAbs(name) == path.IsAbs(root):
+	case path.IsAbs(name) == path.IsAbs(root) && !hasVariable(name+root):
 		c.note(d.line, "hide %s is left out: it is not in root", name)
 	default: // of a folder that is not known
 		c.unknown(d)

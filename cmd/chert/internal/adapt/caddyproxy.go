@@ -8,6 +8,9 @@ import (
 // pathOf translates a matcher of a path: "/x" is exact, "/x/*" all below it. prefix is what handle_path cuts off.
 func pathOf(matcher string) (pattern string, below, ok bool) {
 	rest, below := strings.CutSuffix(matcher, "*")
+	if hasVariable(matcher) {
+		return "", false, false
+	}
 	if !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "*?{}\" \\%#") || strings.HasSuffix(rest, "/.") {
 		return "", false, false
 	}
@@ -133,6 +136,9 @@ func (c *caddy) forward(d *directive, args []string, key func(key, value string)
 // caddyAddress translates an address of Caddy.
 func caddyAddress(s string) (addr string, secure, h2, ok bool) {
 	port := "80"
+	if isVariable(s) {
+		return s, false, false, true
+	}
 	switch scheme, rest, found := strings.Cut(s, "://"); {
 	case !found:
 	case scheme == "https":

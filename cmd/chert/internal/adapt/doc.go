@@ -12,6 +12,7 @@ package adapt
 //	fields.go, paths.go, forward.go  what is in them: header fields, names of files, proxy_pass
 //	guard.go                         who may have what, and what is refused when it is left out
 //	caddyfile.go, caddyaddress.go    the braces and snippets of a Caddyfile, and where its sites are served
+//	variable.go                      variables of the environment in a Caddyfile
 //	caddy.go, caddyproxy.go          sites of Caddy, and reverse_proxy; caddyoption.go has its options
 //	caddyhandle.go                   handle and handle_path
 //	caddyredir.go                    redir
