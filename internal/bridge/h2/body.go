@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 )
 
 // This file is what is received of a request's body, and how its windows are given back.
@@ -144,32 +145,27 @@ func (s *Session) refundLocked(st *stream, n uint32) {
 
 func (st *stream) BodyLeft() int64 { return 0 }
 
-func (st *stream) ReadBody(p []byte) (int, error) {
-	s := st.s
-	for flushed, stall := false, int64(0); ; {
-		n, err := st.readBody(p)
-		if n > 0 {
-			s.flushBeside() // what opens windows
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
-		if !flushed {
-			flushed, stall = true, stallBy(s.Shared.Limits.ReadStall)
-			s.flush() // what the client may wait for
-		}
-		ready := func() bool { return st.body.size > 0 || st.remoteClosed || st.body.unwanted || st.err != nil }
-		if err := st.wait(&st.readBy, stall, false, ready); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// readBody reads what has come of the body.
-func (st *stream) readBody(p []byte) (int, error) {
+func (st *stream) ReadBody(p []byte) (n int, err error) {
 	s := st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	if n, err = st.readBodyLocked(p); n == 0 && err == nil {
+		s.pass(nil) // what the client may wait for
+		stall := stallBy(s.Shared.Limits.ReadStall)
+		for n, err = st.readBodyLocked(p); n == 0 && err == nil; n, err = st.readBodyLocked(p) {
+			if err = st.wait(conn.Earlier(st.readBy, stall), false); err != nil {
+				break
+			}
+		}
+	}
+	if s.mu.Unlock(); n > 0 {
+		s.flushBeside() // what opens windows
+	}
+	return n, err
+}
+
+// readBodyLocked reads what has come of the body: nothing, without an error, if more is to come.
+func (st *stream) readBodyLocked(p []byte) (int, error) {
+	s := st.s
 	n := st.body.read(p)
 	if fresh := st.takenLocked(n); fresh > 0 {
 		s.refundLocked(st, uint32(fresh))

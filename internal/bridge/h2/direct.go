@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -249,7 +250,7 @@ func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err err
 		return false, nil
 	}
 	if limit > 0 {
-		st.writeBy = time.Now().Add(limit)
+		st.writeBy = sys.Nanotime() + int64(limit)
 	}
 	st.rest, st.release = body, r.free
 	s.pendLocked(st)

@@ -17,7 +17,8 @@ package h2
 // frames and header blocks of what comes. The sender is shared with handlers, and guarded by
 // Session.mu: the streams, the windows, what has been received of bodies, and out, the frames
 // that are ready. A method whose name ends in Locked is called with mu held, and holds it until
-// it returns; frames are passed to the Link without it (Session.send). All that is ready at the end
+// it returns; frames are passed to the Link without it. What passes some, or waits, and has mu released
+// meanwhile says so (Session.pass, stream.wait). All that is ready at the end
 // of Data leaves in one write, and so do the answers of handlers that end at the same time.
 //
 // A stream has one state (state.go), and each way to end has one name (end.go). It is a

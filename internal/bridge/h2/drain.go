@@ -119,14 +119,11 @@ func (s *Session) setDeadlineLocked() {
 		} else {
 			if s.stalledAt == 0 {
 				s.stalledAt = s.Link.Now()
-				s.markPendingLocked()
+				for _, st := range s.pending {
+					st.from = st.progressLocked()
+				}
 			}
 			sooner(s.stalledAt + stall)
-		}
-	}
-	for _, st := range s.pending {
-		if !st.writeBy.IsZero() {
-			sooner(nanotime(st.writeBy))
 		}
 	}
 	if s.cfg.PingAfter > 0 && s.settled {
@@ -156,12 +153,6 @@ func (s *Session) idleByLocked() int64 {
 // Limits.WriteStall, in bytes, unless it is all that is left: one that opens its
 // window byte by byte holds what the answer is made of.
 const leastProgress = 4 << 10
-
-func (s *Session) markPendingLocked() {
-	for _, st := range s.pending {
-		st.mark, st.markAll = st.sent, s.sentAll
-	}
-}
 
 // Expired implements conn.Session.
 func (s *Session) Expired() conn.Next {
@@ -204,29 +195,37 @@ func (s *Session) Expired() conn.Next {
 var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}
 
 // expirePending resets the streams that the client has left without a window for too
-// long, or beyond their deadline.
+// long.
 func (s *Session) expirePending(now int64) {
 	stall := s.Shared.Limits.WriteStall
-	stalled := stall > 0 && s.stalledAt != 0 && now >= s.stalledAt+stall
-	if stalled {
-		s.stalledAt = 0
+	if stall <= 0 || s.stalledAt == 0 || now < s.stalledAt+stall {
+		return
 	}
+	s.stalledAt = 0
 	s.mu.Lock()
 	var late []*stream
 	for _, st := range s.pending {
-		if stalled && st.stuckLocked(st.mark, st.markAll) || !st.writeBy.IsZero() && !time.Now().Before(st.writeBy) {
+		if st.stuckLocked(st.from) {
 			late = append(late, st)
 		}
 	}
 	s.mu.Unlock()
 	for _, st := range late {
-		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
-		s.resetStream(st.id, http2.Cancel, errStall)
+		s.stalled(st)
 	}
 }
 
-// nanotime returns what sys.Nanotime will be at t, at least 1: 0 is never.
+// stalled resets a stream whose client has not accepted its answer in time.
+func (s *Session) stalled(st *stream) {
+	s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
+	s.resetStream(st.id, http2.Cancel, errStall)
+}
+
+// nanotime returns what sys.Nanotime will be at t, at least 1; 0 if t is zero, which is never.
 func nanotime(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
 	now, left := sys.Nanotime(), int64(time.Until(t))
 	if left > math.MaxInt64-now {
 		return math.MaxInt64
@@ -245,8 +244,8 @@ func (s *Session) expireByLocked(by int64) {
 }
 
 // expireStreams calls the sessions of tunnels whose deadlines have passed, ends the exchanges whose clients have not
-// sent their bodies in time, and resets the streams of handlers that run beyond their write deadlines, also if they
-// do not write: as with net/http, their contexts end.
+// sent their bodies in time, and resets the streams of answers that are pending beyond their write deadlines, and of
+// handlers that run beyond theirs, also if they do not write: as with net/http, their contexts end.
 func (s *Session) expireStreams(now int64) {
 	s.mu.Lock()
 	if s.expiresBy == 0 || now < s.expiresBy {
@@ -270,7 +269,12 @@ func (s *Session) expireStreams(now int64) {
 			u.by = 0
 			late = append(late, u.expired)
 		}
-		if st.state == stateRunning && !st.writeBy.IsZero() && due(nanotime(st.writeBy)) {
+		switch {
+		case len(st.rest) > 0 && !st.closed(): // it is in pending
+			if due(st.writeBy) {
+				late = append(late, func() { s.stalled(st) })
+			}
+		case st.state == stateRunning && due(st.writeBy):
 			s.rstLocked(st.id, http2.InternalError)
 			st.closeLocked(bridge.ErrLate)
 			late = append(late, func() {

@@ -3,7 +3,6 @@ package h2
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
@@ -17,6 +16,7 @@ import (
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/reason"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -117,13 +117,12 @@ func (r *request) forward(p *outbound.Plan) {
 	f.Pass(&s.Client, r.x.TakeWatcher())
 	r.free()
 	s.mu.Lock()
-	s.high = s.outFullLocked()
 	if !open {
 		st.dropBodyLocked()
 	}
 	st.unkeepLocked()
 	if limit > 0 {
-		st.writeBy = time.Now().Add(limit)
+		st.writeBy = sys.Nanotime() + int64(limit)
 	}
 	if st.state == stateReset || s.over != nil {
 		if st.state == stateReset {
@@ -329,10 +328,8 @@ func (f *forwarded) gone(err error) error {
 func (f *forwarded) push() (full bool, err error) {
 	s := f.st.s
 	s.mu.Lock()
-	if f.block != nil && s.outFullLocked() && !s.full {
-		s.mu.Unlock()
-		s.flush()
-		s.mu.Lock()
+	if f.block != nil {
+		s.makeRoom()
 	}
 	wait := f.block != nil && s.outFullLocked() // no window bounds heads
 	if err = f.st.sendableLocked(); err == nil && !wait {

@@ -40,16 +40,18 @@ func (st *stream) End() {
 func (st *stream) Interim(status int, h http.Header) error {
 	st.spare(h)
 	block := section.Interim(hpack{}, make([]byte, 0, 64), status, h)
-	err := st.whenRoom(func() {
-		if status == http.StatusContinue {
-			st.awaits = false
-		}
-		st.s.putBlockLocked(st, block, false)
-	})
-	if err == nil {
-		st.s.flush()
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := st.awaitRoom(); err != nil {
+		return err
 	}
-	return err
+	if status == http.StatusContinue {
+		st.awaits = false
+	}
+	s.putBlockLocked(st, block, false)
+	s.pass(nil)
+	return nil
 }
 
 // Head implements bridge.Message. The block is made at once, which is the snapshot

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/http2"
@@ -232,7 +231,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		}
 		s.mu.Lock()
 		if tt.over {
-			s.streams.get(3).writeBy = time.Unix(1, 0)
+			s.streams.get(3).writeBy = 1
 		}
 		s.mu.Unlock()
 		l.accept(1 << 20)

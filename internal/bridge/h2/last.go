@@ -3,7 +3,6 @@ package h2
 import (
 	"errors"
 	"net"
-	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
@@ -35,7 +34,7 @@ func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Endi
 	s.Count(tally.EventStreamsBegun, true)
 	s.mu.Lock()
 	st.lasting = l
-	st.writeBy = time.Time{} // the request's
+	st.writeBy = 0 // the request's
 	if st.closed() {
 		st.dropBodyLocked()
 	}

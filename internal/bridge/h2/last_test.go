@@ -55,7 +55,7 @@ func TestLastHasNoDeadline(t *testing.T) {
 	s.sendWindow.Add(100)
 	st.sendWindow.Add(100)
 	var out takeover.Stream
-	st.writeBy = time.Unix(1, 0)
+	st.writeBy = 1
 	st.Last(func(to takeover.Stream) takeover.Source {
 		out = to
 		return new(silent)

@@ -21,7 +21,7 @@ func (l link) SetReadDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.st.readBy = t
+	l.st.readBy = nanotime(t)
 	l.st.wakeLocked() // it may concern a goroutine that waits
 }
 
@@ -29,11 +29,9 @@ func (l link) SetWriteDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.st.writeBy = t
+	l.st.writeBy = nanotime(t)
 	l.st.wakeLocked()
-	if !t.IsZero() {
-		s.expireByLocked(nanotime(t))
-	}
+	s.expireByLocked(l.st.writeBy)
 }
 
 // WatchPeer implements bridge.Stream: the session reads all the time.
@@ -104,7 +102,7 @@ func (l link) Share() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.st.tunnel = &tunnel{offers: offers{st: l.st}, running: true, inside: true}
-	l.st.readBy, l.st.writeBy = time.Time{}, time.Time{} // the request's
+	l.st.readBy, l.st.writeBy = 0, 0 // the request's
 	if l.st.closed() {
 		l.st.dropBodyLocked()
 	}

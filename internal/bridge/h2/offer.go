@@ -19,8 +19,8 @@ type offers struct {
 // mu held. mu is not held.
 func (o *offers) offer(a, b []byte, limit int, accepted func(n int)) (much bool, err error) {
 	s := o.st.s
-	s.makeRoom()
 	s.mu.Lock()
+	s.makeRoom()
 	n := len(a) + len(b)
 	if much, err = o.offerLocked(a, b, limit); err == nil {
 		accepted(n)

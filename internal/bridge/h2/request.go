@@ -153,7 +153,6 @@ func (s *Session) malformed(id uint32) error {
 // answer refuses a request without a handler. head: its method is HEAD, so there is no
 // content (RFC 9110 section 9.3.2). end: it has no body.
 func (s *Session) answer(id uint32, status int, head, end bool) {
-	s.makeRoom()
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
 	mediaType, text := s.RefusalPage(status)
@@ -161,6 +160,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	st := &stream{id: id, sendWindow: http2.Window(s.peer.InitialWindow)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.makeRoom()
 	if text == nil || s.allowLocked(st, len(text)) < len(text) {
 		mediaType = "text/plain; charset=utf-8"
 		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))

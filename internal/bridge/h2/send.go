@@ -39,6 +39,18 @@ func (s *Session) flushBeside() {
 func (s *Session) send(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.pass(t)
+}
+
+// makeRoom passes what is ready to the Link if out is full. mu is held, but meanwhile.
+func (s *Session) makeRoom() {
+	if s.outFullLocked() && !s.full {
+		s.pass(nil)
+	}
+}
+
+// pass is send with mu held, but while it passes frames to the Link.
+func (s *Session) pass(t *turn) {
 	for {
 		if t != nil {
 			s.pumpLocked(t)
@@ -82,7 +94,7 @@ func (st *stream) sendableLocked() error {
 		return st.s.over
 	case st.closed():
 		return errEnded
-	case !st.writeBy.IsZero() && !time.Now().Before(st.writeBy):
+	case st.writeBy != 0 && sys.Nanotime() >= st.writeBy:
 		return os.ErrDeadlineExceeded
 	}
 	return nil
@@ -94,28 +106,30 @@ func (st *stream) sendableLocked() error {
 func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
 	s := st.s
 	trailers := len(tail.Bytes())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.wakeNextLocked()
 	defer func() {
 		if err != nil {
 			tail.Drop()
 		}
 	}()
-	out := false // END_STREAM is
 	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 && !few {
-		all := end && tail == nil && len(a)+len(b) == 0
-		if err := st.whenRoom(func() { out = st.putHeadLocked(head, all) }); err != nil {
-			return err
-		}
-		head = nil
+		err = st.awaitRoom()
+	} else {
+		err = st.sendableLocked()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.wakeNextLocked()
-	if err := st.sendableLocked(); err != nil {
+	if err != nil {
 		return err
 	}
+	out := false // END_STREAM is
 	if len(head) > 0 {
-		out = st.putHeadLocked(head, tail == nil && len(a)+len(b) == 0)
+		if w := st.writing; w != nil {
+			st.status = int32(w.Status)
+		}
+		out = end && tail == nil && len(a)+len(b) == 0
+		s.putBlockLocked(st, head, out)
 	}
 	for p := (patience{}); len(a)+len(b) > 0; {
 		left := len(a) + len(b)
@@ -129,44 +143,24 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 			st.keepRestLocked(a, b)
 			break
 		}
-		s.mu.Unlock()
-		err = st.waitToSend(&p)
-		s.mu.Lock()
-		if err == nil {
-			err = st.sendableLocked()
-		}
-		if err != nil {
+		if err = st.waitToSend(&p); err != nil {
 			return err
 		}
 	}
-	switch {
-	case !end:
-	case trailers > maxRest:
-		s.mu.Unlock()
-		err = st.whenRoom(func() { st.endLocked(tail, out) })
-		s.mu.Lock()
-	default:
+	if end && trailers > maxRest {
+		err = st.awaitRoom()
+	}
+	if end && err == nil {
 		st.endLocked(tail, out)
 	}
 	return err
 }
 
-// putHeadLocked appends the head of the answer, and returns end.
-func (st *stream) putHeadLocked(head []byte, end bool) bool {
-	if w := st.writing; w != nil {
-		st.status = int32(w.Status)
-	}
-	st.s.putBlockLocked(st, head, end)
-	return end
-}
-
-// whenRoom waits until a header block may be sent, and calls put, which appends one, with mu
-// held: no window bounds these, and what a client does not read must not be kept for all of its
-// streams.
-func (st *stream) whenRoom(put func()) error {
+// awaitRoom waits until a header block may be sent, for the caller to do that: no window bounds
+// these, and what a client does not read must not be kept for all of its streams. mu is held, but
+// while it waits.
+func (st *stream) awaitRoom() error {
 	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	defer s.wakeNextLocked() // it may be long until more is sent
 	st.heading = true
 	s.heads.Add(1)
@@ -174,28 +168,19 @@ func (st *stream) whenRoom(put func()) error {
 		st.heading = false
 		s.heads.Add(-1)
 	}()
-	for p := (patience{}); ; {
-		if err := st.sendableLocked(); err != nil {
-			return err
-		}
-		if s.hasRoomLocked(st) {
-			put()
-			return nil
-		}
-		s.mu.Unlock()
-		err := st.waitToSend(&p)
-		s.mu.Lock()
-		if err != nil {
-			return err
-		}
+	err := st.sendableLocked()
+	for p := (patience{}); err == nil && !s.hasRoomLocked(st); {
+		err = st.waitToSend(&p)
 	}
+	return err
 }
 
 // spare waits, if others wait for room for their header blocks, until there is room for one
 // of the fields h, unless that may be little: a block would be made in vain for each stream
 // that waits, and be as large as the handler's fields. The error comes up again in commit.
 func (st *stream) spare(h http.Header) {
-	if st.s.heads.Load() == 0 {
+	s := st.s
+	if s.heads.Load() == 0 {
 		return
 	}
 	size := 0
@@ -205,65 +190,59 @@ func (st *stream) spare(h http.Header) {
 		}
 	}
 	if size > 2*maxRest { // more than maxRest in any Huffman code: commit would wait as well
-		st.whenRoom(func() {})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		st.awaitRoom()
 	}
 }
 
 // patience is how long a handler waits for the client: Limits.WriteStall, and again when the
 // client has accepted something meanwhile.
 type patience struct {
-	by        int64
-	sent, all int64 // stream.sent and Session.sentAll when that began
+	by   int64
+	from progress // when that began
 }
 
-// waitToSend waits once for windows, or for room. mu is not held.
-func (st *stream) waitToSend(p *patience) error {
+// progress is what the client had accepted at some time.
+type progress struct{ sent, all int64 } // stream.sent, Session.sentAll
+
+func (st *stream) progressLocked() progress { return progress{st.sent, st.s.sentAll} }
+
+// waitToSend waits once for windows, or for room. The error is that of sendableLocked, or that the
+// client was waited for in vain. mu is held, but while it waits.
+func (st *stream) waitToSend(p *patience) (err error) {
 	s := st.s
-	s.flush()
-	s.mu.Lock()
-	if p.by == 0 || !st.stuckLocked(p.sent, p.all) {
-		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.sent, s.sentAll}
+	s.pass(nil)
+	if p.by == 0 || !st.stuckLocked(p.from) {
+		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.progressLocked()}
 	}
-	s.mu.Unlock()
-	err := st.wait(&st.writeBy, p.by, true, func() bool {
-		return st.sendableLocked() != nil || st.heading && s.hasRoomLocked(st) ||
-			!st.heading && s.allowLocked(st, 1) > 0
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if ready := s.hasRoomLocked(st) && (st.heading || s.allowLocked(st, 1) > 0); !ready && st.sendableLocked() == nil {
+		err = st.wait(conn.Earlier(st.writeBy, p.by), true)
+	}
 	if e := st.sendableLocked(); e != nil {
 		return e
 	}
-	if err == os.ErrDeadlineExceeded && !st.stuckLocked(p.sent, p.all) {
+	if !st.stuckLocked(p.from) {
 		return nil
 	}
 	return err
 }
 
-// stuckLocked reports whether the client has not accepted enough of st's answer since sent
-// was that and all was Session.sentAll. A stream that only waits for others is not, nor is
-// what others send in vain for one that waits to send a head.
-func (st *stream) stuckLocked(sent, all int64) bool {
-	others := st.s.sentAll-all < leastProgress
+// stuckLocked reports whether the client has not accepted enough of st's answer since from. A
+// stream that only waits for others is not, nor is what others send in vain for one that waits to
+// send a head.
+func (st *stream) stuckLocked(from progress) bool {
+	others := st.s.sentAll-from.all < leastProgress
 	if st.heading {
 		return others
 	}
-	return st.sent-sent < leastProgress && (st.sendWindow <= 0 || others)
+	return st.sent-from.sent < leastProgress && (st.sendWindow <= 0 || others)
 }
 
-// wait waits until something of the stream changes, the deadline *by passes, or it is until, of
-// sys.Nanotime; not if ready, which is called with mu held. toSend: it waits for its turn to
-// send. mu is not held.
-func (st *stream) wait(by *time.Time, until int64, toSend bool, ready func() bool) error {
+// wait waits until something of the stream changes, or it is until, of sys.Nanotime; 0 is never.
+// toSend: it waits for its turn to send. mu is held, but while it waits.
+func (st *stream) wait(until int64, toSend bool) error {
 	s := st.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ready() {
-		return nil
-	}
-	if !by.IsZero() {
-		until = conn.Earlier(until, nanotime(*by))
-	}
 	if until != 0 {
 		left := until - sys.Nanotime()
 		if left <= 0 {

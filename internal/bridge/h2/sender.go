@@ -227,9 +227,10 @@ func (w *sender) openWindowLocked(id, n uint32) {
 
 // pendLocked has the owner send the rest of st's answer. The time in which the client must
 // accept some of it begins with the next that Expired measures.
-func (w *sender) pendLocked(st *stream) {
-	st.mark, st.markAll = st.sent-leastProgress, w.sentAll-leastProgress
-	w.pending = append(w.pending, st)
+func (s *Session) pendLocked(st *stream) {
+	st.from = progress{st.sent - leastProgress, s.sentAll - leastProgress}
+	s.pending = append(s.pending, st)
+	s.expireByLocked(st.writeBy)
 }
 
 // without takes st out of all, in place, if it is there.

@@ -35,7 +35,6 @@ type Session struct {
 
 	loops   bool         // the Link is on a loop
 	active  bool         // as ConnState was last called
-	high    bool         // the answer of a handler here has left no room in out
 	feeding bool         // feedAll was posted
 	spread  timer.Spread // of the time without a request; zero for goroutines
 	work    int          // that frames and answers have made since read looked, besides their own
@@ -116,7 +115,7 @@ func (s *Session) read(eof bool) conn.Next {
 				return conn.Lost
 			}
 		}
-		if (frames%16 == 0 || s.high) && s.choked() {
+		if (frames%16 == 0 || st != nil) && s.choked() { // an answer may have left no room in out
 			return conn.Pause
 		}
 		// Whether or not a handler has begun: what is refused costs time as well.
@@ -234,21 +233,10 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func
 // choked reports whether more is to be sent than the client accepts, so that no more is
 // read.
 func (s *Session) choked() bool {
-	s.high = false
-	s.makeRoom()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.makeRoom()
 	return s.full && s.outFullLocked()
-}
-
-// makeRoom flushes if out is full.
-func (s *Session) makeRoom() {
-	s.mu.Lock()
-	flush := s.outFullLocked() && !s.full
-	s.mu.Unlock()
-	if flush {
-		s.flush()
-	}
 }
 
 // sendLast passes what is ready to the Link before it is closed, also if that has no room. While

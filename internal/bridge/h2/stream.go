@@ -60,9 +60,9 @@ type stream struct {
 	turn         uint64 // of order; when it has sent last
 	sendWindow   http2.Window
 	inflow       http2.Inflow
-	received     int64 // of the body
-	sent, mark   int64 // of the answer; what it was when Expired looked last
-	markAll      int64 // the same of Session.sentAll
+	received     int64    // of the body
+	sent         int64    // of the answer
+	from         progress // what it was when Expired looked last
 	body         queue
 	rest         []byte   // of the answer, when the handler has returned
 	restBuf      *buf.Buf // whose bytes they are; nil for others'
@@ -71,8 +71,8 @@ type stream struct {
 	follower     conn.Follower
 	lasting      *lasting // after Last
 	upload       *upload  // of a request that was forwarded before its body had come; nil for others
-	readBy       time.Time
-	writeBy      time.Time
+	readBy       int64    // deadlines of sys.Nanotime; 0 for none
+	writeBy      int64
 	lingerBy     int64 // when a stream that lingers is reset
 	endedAt      int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
@@ -125,7 +125,6 @@ func (st *stream) finish() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.high = s.outFullLocked()
 	s.work += int(st.sent / madeSize)
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
