@@ -141,7 +141,7 @@ func (r *request) forward(p *outbound.Plan) {
 	st.become(stateSending)
 	s.mu.Unlock()
 	if f.x.Prepare(f.loop, p, f); open {
-		s.feedLater(&f.up) // what has come of the body goes with the head
+		st.feedLater() // what has come of the body goes with the head
 		return
 	}
 	f.x.Run()

@@ -219,11 +219,8 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		st.body.dropped = st.body.dropped || kept > 0
 		s.refundLocked(nil, kept)
 	}
-	switch {
-	case st.tunnel != nil:
-		s.feedLater(st.tunnel)
-	case st.upload != nil:
-		s.feedLater(st.upload)
+	if st.tunnel != nil || st.upload != nil {
+		st.feedLater()
 	}
 	s.refundLocked(st, h.Length-kept)
 	if end {

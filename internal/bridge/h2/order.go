@@ -125,7 +125,8 @@ func (s *Session) wakeBestLocked() {
 	}
 }
 
-// settleSoonLocked has the owner send what is ready by then, together with what others have.
+// settleSoonLocked has the owner send what is ready by then, together with what others have, and feed
+// the streams in fed.
 func (s *Session) settleSoonLocked() {
 	if s.settling || s.over != nil {
 		return
@@ -135,6 +136,12 @@ func (s *Session) settleSoonLocked() {
 		s.mu.Lock()
 		s.settling = false
 		s.mu.Unlock()
-		return s.settle(conn.More)
+		return s.after(true)
 	})
+}
+
+func (s *Session) settleSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settleSoonLocked()
 }

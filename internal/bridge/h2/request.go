@@ -261,7 +261,7 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 		return nil, errTrailer
 	}
 	if st.upload != nil {
-		s.feedLater(st.upload)
+		st.feedLater()
 	}
 	st.trailer = trailer
 	st.fields += f.Size()

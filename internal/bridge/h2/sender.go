@@ -41,7 +41,7 @@ type sender struct {
 	full     bool     // the Link has no room
 	lost     bool     // the Link has refused frames: none is sent after them but GOAWAY
 	starved  bool     // frames, or the end, wait for the goroutine that is sending
-	settling bool     // settle was posted
+	settling bool     // after was posted
 	// writables counts calls of Writable: one may come before Queue has returned.
 	writables uint32
 

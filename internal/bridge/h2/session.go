@@ -33,16 +33,15 @@ type Session struct {
 	// budget is what its WebSockets keep together.
 	budget takeover.Budget
 
-	loops   bool         // the Link is on a loop
-	active  bool         // as ConnState was last called
-	feeding bool         // feedAll was posted
-	spread  timer.Spread // of the time without a request; zero for goroutines
-	work    int          // that frames and answers have made since read looked, besides their own
-	memo    place.Memo
+	loops  bool         // the Link is on a loop
+	active bool         // as ConnState was last called
+	spread timer.Spread // of the time without a request; zero for goroutines
+	work   int          // that frames and answers have made since read looked, besides their own
+	memo   place.Memo
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
-	fed      []feeder // for which something has come
+	fed      []*stream // that were taken over or forwarded, for which something has come
 	drain    drain
 	// Times of sys.Nanotime; 0 for none: since when no request has been under way, when a PING
 	// was sent that was not answered, and since when the answers in pending have had no window.
@@ -176,7 +175,9 @@ func (s *Session) settle(next conn.Next) conn.Next {
 	if freed != nil {
 		s.free()
 	}
-	s.feedSoon()
+	if len(s.fed) > 0 { // they have their turn after other connections
+		s.settleSoon()
+	}
 	return next
 }
 

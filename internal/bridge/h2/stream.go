@@ -39,6 +39,7 @@ type stream struct {
 	next      conn.Next
 	leave     bool        // the handler has set "Connection: close"
 	hasSlot   bool        // of Server.MaxHandlers
+	fed       bool        // it is in Session.fed
 	tunnelled bool        // the tunnel runs; for Late, which has no lock
 	direct    *request    // that a direct handler is to have
 	length    int64       // declared, -1 for none

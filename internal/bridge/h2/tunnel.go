@@ -32,8 +32,6 @@ type tunnel struct {
 	next conn.Next
 	eof  bool // the argument of Data
 
-	listed
-
 	// Guarded by Session.mu.
 	running bool // there is a Run, or the handler, until its Done
 	inside  bool // and it has not returned
@@ -128,41 +126,30 @@ func (t *tunnel) beginLocked() {
 		st.closeLocked(nil)
 		return
 	}
-	s.feedLater(t) // the session begins even if nothing has come
+	st.feedLater() // the session begins even if nothing has come
 }
 
-// A feeder is what gets the DATA of a stream in the end of Session.Data: a tunnel, or a request that is
-// forwarded.
-type feeder interface {
-	// feed passes on what has come. It reports whether the loop is still the caller's.
-	feed() (kept bool)
-	isListed() *bool
-}
-
-// listed is whether a feeder is in Session.fed. It is the owner's.
-type listed bool
-
-func (l *listed) isListed() *bool { return (*bool)(l) }
-
-// feedLater has feedAll call f, which is the caller's to do, or settle's.
-func (s *Session) feedLater(f feeder) {
-	if l := f.isListed(); !*l {
-		*l = true
-		s.fed = append(s.fed, f)
+// feedLater has feedAll feed st, which is the caller's to do, or settle's. It is the owner's.
+func (st *stream) feedLater() {
+	if !st.fed {
+		st.fed = true
+		st.s.fed = append(st.s.fed, st)
 	}
 }
 
-// feedAll calls the feeders for which something has come. It reports whether the loop is still the
-// caller's.
+// feedAll passes on what has come to tunnels, and to requests that are forwarded. It reports whether
+// the loop is still the caller's.
 func (s *Session) feedAll() (kept bool) {
 	began := int64(0)
 	// Those that are added meanwhile, or left, have their turn after other connections.
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
-		t := s.fed[0]
+		st := s.fed[0]
 		copy(s.fed, s.fed[1:])
 		s.fed[len(s.fed)-1] = nil
 		s.fed = s.fed[:len(s.fed)-1]
-		if *t.isListed() = false; !t.feed() {
+		if st.fed = false; st.tunnel == nil {
+			st.upload.feed()
+		} else if !st.tunnel.feed() {
 			return false
 		}
 		if n > 1 && s.spent(&began) {
@@ -170,18 +157,6 @@ func (s *Session) feedAll() (kept bool) {
 		}
 	}
 	return true
-}
-
-// feedSoon has the owner call feedAll, if that is needed.
-func (s *Session) feedSoon() {
-	if len(s.fed) == 0 || s.feeding {
-		return
-	}
-	s.feeding = true
-	s.Link.Post(func() conn.Next {
-		s.feeding = false
-		return s.after(true)
-	})
 }
 
 // after ends what the owner was called for. kept: the loop is still the caller's.
@@ -192,7 +167,7 @@ func (s *Session) after(kept bool) conn.Next {
 	return s.settle(conn.More)
 }
 
-// feed begins a Run of what has come.
+// feed begins a Run of what has come. It reports whether the loop is still the caller's.
 func (t *tunnel) feed() (kept bool) {
 	st, s := t.st, t.st.s
 	s.mu.Lock()
@@ -317,13 +292,13 @@ func (t *tunnel) act(next conn.Next) {
 	switch next {
 	case conn.More:
 		if st.body.size > 0 || st.remoteClosed && !t.eof { // something has come of which Data does not know
-			s.feedLater(t)
+			st.feedLater()
 		}
 	case conn.Requeue:
-		s.feedLater(t)
+		st.feedLater()
 	case conn.Pause:
 		if t.paused = len(st.rest) > lowWater; !t.paused {
-			s.feedLater(t)
+			st.feedLater()
 		}
 		t.owed = t.owed || t.paused
 	case conn.Reset:
@@ -361,6 +336,6 @@ func (t *tunnel) writable() {
 	defer s.mu.Unlock()
 	if t.paused {
 		t.paused = false
-		s.feedLater(t)
+		t.st.feedLater()
 	}
 }

@@ -36,7 +36,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 		st := &stream{s: s, id: id, state: stateSending}
 		st.tunnel = &tunnel{offers: offers{st: st}, session: &one}
 		s.streams.add(st)
-		s.feedLater(st.tunnel)
+		st.feedLater()
 	}
 	// The time is over whenever it is asked for.
 	if s.after(true); one.n == 0 || one.n >= all {
@@ -46,7 +46,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 		if l.posts == 0 || turns == all {
 			t.Fatalf("%d of %d had a turn, and no other comes", one.n, all)
 		}
-		l.posts, s.feeding = 0, false // what was posted
+		l.posts, s.settling = 0, false // what was posted
 		s.after(true)
 	}
 }

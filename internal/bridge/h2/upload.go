@@ -22,8 +22,7 @@ import (
 
 // upload is such a body. All is the owner's, which drives the loop, but for by.
 type upload struct {
-	f *forwarded
-	listed
+	f      *forwarded
 	open   bool  // it has not been passed on as a whole, and the server may want more
 	begun  bool  // Exchange.Run was called
 	inside bool  // pass is running
@@ -47,21 +46,15 @@ func (f *forwarded) Room() {
 	if !u.open || u.inside {
 		return
 	}
-	if s.feedLater(u); !s.inData.Load() {
-		s.feedSoon()
+	if u.f.st.feedLater(); !s.inData.Load() {
+		s.settleSoon()
 	}
 }
 
-// feed implements feeder.
-func (u *upload) feed() (kept bool) {
+// feed passes on what has come, as far as the server accepts it.
+func (u *upload) feed() {
 	u.inside = true
-	u.pass()
-	u.inside = false
-	return true
-}
-
-// pass passes on what has come, as far as the server accepts it.
-func (u *upload) pass() {
+	defer func() { u.inside = false }()
 	f := u.f
 	for sent := 0; u.goesOn(); {
 		switch {
@@ -77,7 +70,7 @@ func (u *upload) pass() {
 			u.leave()
 			return
 		case sent >= sendTurn:
-			f.st.s.feedLater(u) // others have their turn
+			f.st.feedLater() // others have their turn
 			return
 		}
 		b, end := u.take()
