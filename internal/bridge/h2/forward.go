@@ -124,10 +124,13 @@ func (r *request) forward(p *outbound.Plan) {
 	if limit > 0 {
 		st.writeBy = sys.Nanotime() + int64(limit)
 	}
-	if st.state == stateReset || s.over != nil {
-		if st.state == stateReset {
-			st.retireLocked()
-		}
+	dead := st.closed() || s.over != nil
+	if st.closed() {
+		st.retireLocked()
+	} else {
+		st.become(stateSending) // or Closed would count it too, as one whose Run has not ended
+	}
+	if dead {
 		s.mu.Unlock()
 		outbound.Drop(p)
 		f.Over(&s.Client, 0, false)
@@ -138,7 +141,6 @@ func (r *request) forward(p *outbound.Plan) {
 	if open {
 		st.upload = &f.up
 	}
-	st.become(stateSending)
 	s.mu.Unlock()
 	if f.x.Prepare(f.loop, p, f); open {
 		st.feedLater() // what has come of the body goes with the head

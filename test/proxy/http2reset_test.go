@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/internal/testing/engines"
+	"github.com/chert-http/chert/internal/testing/servertest"
+)
+
+// largeFirst answers /large itself, and leaves other requests to a proxy.
+type largeFirst struct{ http.Handler }
+
+func (h largeFirst) ServeDirect(x *direct.Exchange) bool {
+	if string(x.Path()) != "/large" {
+		return h.Handler.(direct.Handler).ServeDirect(x)
+	}
+	x.Write(make([]byte, 48<<10))
+	return true
+}
+
+// TestCountedOnceHTTP2: a request that is to be forwarded when the server has found, by another response, that the
+// client has gone is counted once.
+func TestCountedOnceHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, each("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+	p := &setup{}
+	s := &chert.Server{Engine: chert.EngineAuto, Handler: largeFirst{p.handler(t, o.addr())}, Protocols: new(http.Protocols)}
+	s.Protocols.SetUnencryptedHTTP2(true)
+	l, err := s.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	b.WriteString(http2.ClientPreface)
+	fr := http2.NewFramer(&b, nil)
+	fr.WriteSettings()
+	for i, path := range []string{"/large", "/"} {
+		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), EndHeaders: true, EndStream: true, BlockFragment: block(
+			[]string{":method: GET", ":scheme: http", ":authority: h", ":path: " + path})})
+	}
+	// All has come, and the client has gone, before the server reads.
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Write(b.Bytes())
+	c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+	ts := engines.StartOn(t, s, l)
+	requests := func() (n uint64) {
+		for _, r := range ts.Server.Stats().Requests {
+			n += r.N
+		}
+		return n
+	}
+	servertest.Eventually(t, "the connection has ended", func() bool {
+		st := ts.Server.Stats().Connections
+		return st.Accepted > 0 && st.Open == 0
+	})
+	if n := requests(); n != 2 {
+		t.Errorf("%d requests were counted", n)
+	}
+}
