@@ -42,7 +42,6 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	s, st := sessionOf(nil)
 	before, after := new(follower), new(follower)
 	st.keepRestLocked([]byte("kept"), nil)
-	s.pending = append(s.pending, st)
 	st.Stream().Follow(before)
 	s.Closed(false)
 	st.Stream().Follow(after)

@@ -155,7 +155,7 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	if st != nil {
 		st.closeLocked(err)
 	} else {
-		s.rememberLocked(id, true, s.cfg.MaxStreams)
+		s.rememberLocked(id, true)
 	}
 	s.mu.Unlock()
 	if st != nil {
@@ -260,10 +260,8 @@ func (st *stream) answeredLocked() bool {
 			}
 			return true
 		}
-		s.rstLocked(st.id, http2.NoError)
 	}
-	s.resets.Refund(1)
-	st.closeLocked(nil)
+	st.lingeredLocked()
 	return false
 }
 
@@ -281,7 +279,7 @@ func (st *stream) retireLocked() {
 	s.streams.remove(st)
 	st.unkeepLocked()
 	if s.over == nil {
-		s.rememberLocked(st.id, st.byUs(), s.cfg.MaxStreams)
+		s.rememberLocked(st.id, st.byUs())
 	}
 	st.dropRestLocked()
 	st.dropFollowerLocked()

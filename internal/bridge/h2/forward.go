@@ -372,11 +372,8 @@ func (f *forwarded) pushLocked() (full bool, err error) {
 	if f.ends {
 		tail := f.tail
 		f.tail, f.ending = nil, true
-		if f.finish(); len(st.rest) > 0 {
-			st.tail = tail // pump sends it after the rest
-		} else {
-			st.endLocked(tail, false)
-		}
+		f.finish()
+		st.endLocked(tail, false)
 		s.settleSoonLocked()
 		return false, nil
 	}

@@ -88,8 +88,8 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 		}
 		s.wakeNextLocked()
 	}
-	if s.peer.LeastTable < table && !s.tableGone {
-		s.tableGone, s.tableDue = true, true
+	if s.peer.LeastTable < table && table == http2.DefaultSettings.LeastTable { // for the first time
+		s.tableDue = true
 	}
 	s.roomLocked(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)
@@ -158,7 +158,8 @@ func (s *Session) onReset(h http2.Header, p []byte) error {
 		return nil
 	}
 	if st.state == stateLingering { // it has its answer
-		s.lingeredLocked(st)
+		st.remoteClosed = true // nothing of it comes any more
+		st.lingeredLocked()
 		s.mu.Unlock()
 		s.spendWork(1)
 		return nil
@@ -200,7 +201,8 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	if st.state == stateLingering {
 		if s.refundLocked(nil, h.Length); end {
-			s.lingeredLocked(st)
+			st.remoteClosed = true
+			st.lingeredLocked()
 		}
 		return nil, nil
 	}

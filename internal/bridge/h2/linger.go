@@ -20,9 +20,12 @@ func (s *Session) lingerLocked(st *stream) {
 	s.lingering = append(s.lingering, st)
 }
 
-// lingeredLocked ends a stream that lingers, since the client has: nothing of it comes any more.
-func (s *Session) lingeredLocked(st *stream) {
-	st.remoteClosed = true
+// lingeredLocked closes a stream that has its answer, with a reset unless the client has ended it.
+func (st *stream) lingeredLocked() {
+	s := st.s
+	if !st.remoteClosed {
+		s.rstLocked(st.id, http2.NoError)
+	}
 	s.resets.Refund(1)
 	st.closeLocked(nil)
 }
@@ -33,9 +36,6 @@ func (s *Session) busyLocked() bool { return s.streams.len() > len(s.lingering) 
 // expireLingeringLocked resets the streams that have lingered for long enough.
 func (s *Session) expireLingeringLocked(now int64) {
 	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
-		st := s.lingering[0]
-		s.rstLocked(st.id, http2.NoError)
-		s.resets.Refund(1)
-		st.closeLocked(nil)
+		s.lingering[0].lingeredLocked()
 	}
 }

@@ -51,7 +51,7 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 		a, b = s.putDataLocked(st, a, b, n, false)
 	}
 	if len(a)+len(b) > 0 {
-		st.keepMoreLocked(a, b)
+		st.keepRestLocked(a, b)
 		s.settleSoonLocked() // for the time that the client has
 	}
 	much = outbox.Much(len(st.rest), limit)
@@ -62,8 +62,6 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 
 // endLocked sends END_STREAM after what was offered.
 func (o *offers) endLocked() {
-	if o.ending = true; len(o.st.rest) == 0 {
-		o.st.s.putDataLocked(o.st, nil, nil, 0, true)
-		o.st.endSentLocked()
-	}
+	o.ending = true
+	o.st.endLocked(nil, false)
 }

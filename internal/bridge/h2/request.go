@@ -176,7 +176,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	}
 	switch {
 	case end:
-		s.rememberLocked(id, false, 0)
+		s.rememberLocked(id, false)
 	case s.streams.len() < s.cfg.MaxStreams:
 		st.s, st.exchange, st.cond.L = s, newExchange(), &s.mu
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
@@ -185,7 +185,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 		s.lingerLocked(st)
 	default:
 		s.rstLocked(id, http2.NoError)
-		s.rememberLocked(id, true, s.cfg.MaxStreams)
+		s.rememberLocked(id, true)
 	}
 }
 
@@ -248,7 +248,8 @@ func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, e
 	case f.Malformed || f.TooLarge:
 		return nil, errMalformed
 	case st.state == stateLingering:
-		s.lingeredLocked(st)
+		st.remoteClosed = true
+		st.lingeredLocked()
 		return nil, nil
 	case st.length >= 0 && st.received != st.length:
 		return nil, errLength

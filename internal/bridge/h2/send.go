@@ -290,22 +290,14 @@ func stallBy(limit int64) int64 {
 	return sys.Nanotime() + limit
 }
 
-// keepRestLocked keeps what the client takes later.
+// keepRestLocked adds a and b, which are not empty, to what the client takes later.
 func (st *stream) keepRestLocked(a, b []byte) {
-	st.restBuf = buf.Get(len(a) + len(b))
-	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
-	st.rest = st.restBuf.B
-}
-
-// keepMoreLocked adds to what the client takes later.
-func (st *stream) keepMoreLocked(a, b []byte) {
 	if st.restBuf == nil {
-		st.keepRestLocked(a, b)
 		st.s.pendLocked(st)
-		return
+	} else {
+		st.restBuf.B = st.rest
 	}
-	st.restBuf.B = st.rest
-	st.restBuf = st.restBuf.Grow(len(a) + len(b))
+	st.restBuf = st.restBuf.Room(len(a) + len(b))
 	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
 	st.rest = st.restBuf.B
 }
@@ -316,8 +308,7 @@ func (st *stream) endLocked(tail *buf.Buf, out bool) {
 	s := st.s
 	switch {
 	case len(st.rest) > 0:
-		st.tail = tail
-		s.pendLocked(st)
+		st.tail = tail // pump sends it after the rest
 		return
 	case tail != nil:
 		s.putBlockLocked(st, tail.B, true)
@@ -387,9 +378,8 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 	if len(st.rest) > 0 {
 		return
 	}
-	if st.tail != nil {
-		s.putBlockLocked(st, st.tail.B, true)
-	}
+	tail := st.tail
+	st.tail = nil
 	s.pending = without(s.pending, st)
 	st.dropRestLocked()
 	if !end {
@@ -399,7 +389,7 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 	if st.endedAt != 0 {
 		s.Link.Tally().Write(s.loops && s.Link.OnLoop(), time.Duration(max(s.Link.Now()-st.endedAt, 1)))
 	}
-	st.endSentLocked()
+	st.endLocked(tail, tail == nil)
 }
 
 // dropRestLocked frees what was to be sent.

@@ -42,17 +42,14 @@ type sender struct {
 	lost     bool     // the Link has refused frames: none is sent after them but GOAWAY
 	starved  bool     // frames, or the end, wait for the goroutine that is sending
 	settling bool     // after was posted
-	// writables counts calls of Writable: one may come before Queue has returned.
-	writables uint32
+	writable bool     // Writable was called since frames were collected: it may be before Offer has returned
 
 	sendWindow http2.Window
 	order      order
 	sentAll    int64     // bytes of DATA and header blocks of all streams
 	wanting    []*stream // whose goroutines wait to send
 	pending    []*stream // that have more to send, for which no goroutine waits
-	// tableGone: the client has made HPACK's table smaller. tableDue: the next header block
-	// must begin with http2.NoTable.
-	tableGone, tableDue bool
+	tableDue   bool      // the next header block must begin with http2.NoTable
 
 	inflow    http2.Inflow
 	ahead     int // the sum of the streams' body.ahead
@@ -64,9 +61,7 @@ type sender struct {
 	useful  int32 // non-trivial DATA frames that were sent since useless was spent
 	// ended are the streams that have ended last, reset those that the server has reset
 	// last, of which frames may be on their way: as many as may be open.
-	ended            [16]uint32
-	reset            []uint32
-	endedAt, resetAt int
+	ended, reset recent
 
 	followers []conn.Follower // of answers whose end is in out
 	freed     []func()        // for the owner to call, without mu
@@ -81,7 +76,6 @@ type sender struct {
 type batch struct {
 	frames    *buf.Buf
 	followers []conn.Follower
-	writables uint32
 }
 
 // collectLocked returns what is to be passed to the Link now. ok is false if there is nothing,
@@ -94,7 +88,7 @@ func (w *sender) collectLocked() (b batch, ok bool) {
 		if w.full || w.over != nil && !w.closing {
 			return b, false
 		}
-		b.frames, b.writables, w.out = w.out, w.writables, nil
+		b.frames, w.out, w.writable = w.out, nil, false
 	} else if len(w.followers) == 0 {
 		return b, false
 	}
@@ -141,8 +135,7 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		w.wakeAllLocked()
 		return
 	}
-	// Unless Writable has been called since.
-	w.full = full && b.writables == w.writables
+	w.full = full && !w.writable
 }
 
 // roomLocked makes room for n bytes in out.
@@ -248,26 +241,38 @@ func (w *sender) wakeAllLocked() {
 	}
 }
 
-// rememberLocked notes that a stream is closed, byUs if the client may not know: what is on its way
-// may be of as many streams as section.ResetBudget permits, and of as many as were open before, up to
-// most.
-func (w *sender) rememberLocked(id uint32, byUs bool, most int) {
-	if !byUs {
-		w.ended[w.endedAt%len(w.ended)] = id
-		w.endedAt++
+// recent are the streams that were added last.
+type recent struct {
+	ids []uint32
+	at  int // of the oldest, when there are most
+}
+
+// add adds a stream, in place of the oldest if there are most, which is the same in each call.
+func (r *recent) add(id uint32, most int) {
+	if len(r.ids) < most {
+		r.ids = append(slices.Grow(r.ids, most-len(r.ids)), id)
 		return
 	}
-	if w.reset == nil {
-		w.reset = make([]uint32, min(max(most, len(w.ended)), 1000)+section.ResetBudget)
+	r.ids[r.at%most] = id
+	r.at++
+}
+
+const manyEnded = 16
+
+// rememberLocked notes that a stream is closed, byUs if the client may not know: what is on its way
+// may be of as many streams as section.ResetBudget permits, and of as many as were open before.
+func (s *Session) rememberLocked(id uint32, byUs bool) {
+	if byUs {
+		s.reset.add(id, min(max(s.cfg.MaxStreams, manyEnded), 1000)+section.ResetBudget)
+	} else {
+		s.ended.add(id, manyEnded)
 	}
-	w.reset[w.resetAt%len(w.reset)] = id
-	w.resetAt++
 }
 
 // wasClosedLocked reports whether the stream is one of those that have ended last, and how.
 func (w *sender) wasClosedLocked(id uint32) (byUs, known bool) {
-	byUs = slices.Contains(w.reset, id)
-	return byUs, byUs || slices.Contains(w.ended[:], id)
+	byUs = slices.Contains(w.reset.ids, id)
+	return byUs, byUs || slices.Contains(w.ended.ids, id)
 }
 
 // takeWorkLocked charges as much as n frames that do nothing, and reports whether the budget covers

@@ -162,19 +162,14 @@ func (s *Session) afterData() (kept bool) {
 func (s *Session) settle(next conn.Next) conn.Next {
 	s.inData.Store(false)
 	s.send(&turn{sent: -1, gather: s.finishing.Load() > 0 && next < conn.Close})
-	next, idle, freed := s.sum(next)
+	next, idle := s.sum(next)
 	if next >= conn.Close {
 		s.sendLast()
 	}
 	if idle {
 		s.SetState(http.StateIdle)
 	}
-	for _, f := range freed {
-		f()
-	}
-	if freed != nil {
-		s.free()
-	}
+	s.free()
 	if len(s.fed) > 0 { // they have their turn after other connections
 		s.settleSoon()
 	}
@@ -198,11 +193,10 @@ func (s *Session) free() {
 }
 
 // sum decides what comes next, when what is ready has been sent. idle: the last request has
-// ended. freed is for the caller to call.
-func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func()) {
+// ended.
+func (s *Session) sum(next conn.Next) (_ conn.Next, idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next = wanted
 	switch {
 	case next >= conn.Close:
 	case s.closing:
@@ -227,8 +221,7 @@ func (s *Session) sum(wanted conn.Next) (next conn.Next, idle bool, freed []func
 		s.shared.state.Store(nil)
 	}
 	s.setDeadlineLocked()
-	freed, s.freed = s.freed, nil
-	return next, idle, freed
+	return next, idle
 }
 
 // choked reports whether more is to be sent than the client accepts, so that no more is
@@ -276,8 +269,7 @@ func onlyGoAway(frames []byte) []byte {
 // Writable implements conn.Session.
 func (s *Session) Writable() conn.Next {
 	s.mu.Lock()
-	s.full = false
-	s.writables++
+	s.full, s.writable = false, true
 	s.wakeNextLocked()
 	s.mu.Unlock()
 	if next := s.settle(conn.More); next >= conn.Close {

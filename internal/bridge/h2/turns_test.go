@@ -97,7 +97,7 @@ func TestTrailersAfterResetAreCharged(t *testing.T) {
 		if running {
 			s.streams.add(&stream{exchange: new(exchange), s: s, id: 1, state: stateReset})
 		} else {
-			s.rememberLocked(1, true, s.cfg.MaxStreams)
+			s.rememberLocked(1, true)
 		}
 		for !s.closing && len(l.in) > 0 {
 			s.Data(false)
