@@ -28,7 +28,6 @@ type request struct {
 	handler direct.Handler
 	x       wire.Exchange
 	st      *stream
-	place   conn.Here
 	block   []byte
 	file    direct.File
 	// What Run has found: the handler has returned, and has answered.
@@ -50,7 +49,7 @@ func (r *request) free() {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
 		r.over.Store(false)
-		r.t, r.place, r.file = section.Target{}, conn.Here{}, direct.File{}
+		r.t, r.file = section.Target{}, direct.File{}
 	}
 	r.fields.Reset()
 	requests.Put(r)
@@ -91,7 +90,7 @@ func (s *Session) beginDirect(st *stream) (kept bool) {
 	}
 	st.Time.Select(s.Link.Tally(), onLoop)
 	s.runsHere(st)
-	if !s.Link.Start(r, &r.place) {
+	if !s.Link.Start(r, &st.place) {
 		return false
 	}
 	return r.finish()
@@ -160,7 +159,7 @@ func (r *request) finish() (kept bool) {
 	t, route := r.t, r.x.Pattern()
 	err := st.makeRequest(r, &t, !r.x.Ahead())
 	if r.free(); err != nil {
-		s.refuse(st.id, st.invalid())
+		s.refuse(st.id, err)
 		return true
 	}
 	if st.placed(route, &t) {
@@ -197,7 +196,8 @@ func (r *request) send() {
 		if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 			link{st}.SetWriteDeadline(time.Now().Add(d))
 		}
-		s.Link.Start(&sendFile{r: r, o: o}, nil)
+		st.next = conn.Close // unless all of it is sent
+		s.Link.Start(&sendFile{r, o}, nil)
 		return
 	}
 	kept, err := r.sendBody(a.Body, a.WriteLimit(s.WriteTimeout))
@@ -259,17 +259,17 @@ func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err err
 
 // sendFile sends an answer whose body is a part of a file, beside others.
 type sendFile struct {
-	r    *request
-	o    bridge.Outcome
-	sent bool
+	r *request
+	o bridge.Outcome
 }
 
 // Run implements conn.Run. It leaves nothing to Done that must be done: the connection
 // may end before.
 func (f *sendFile) Run() {
 	r, st := f.r, f.r.st
-	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil {
-		f.sent = st.commit(nil, nil, nil, true, nil) == nil
+	if st.commit(r.block, nil, nil, false, nil) == nil && r.file.CopyTo(f) == nil &&
+		st.commit(nil, nil, nil, true, nil) == nil {
+		st.next = conn.More
 	}
 	f.close()
 }
@@ -292,7 +292,7 @@ func (f *sendFile) Write(p []byte) (int, error) {
 func (f *sendFile) close() {
 	st, s := f.r.st, f.r.st.s
 	defer s.finishing.Add(1)
-	if !f.sent {
+	if st.next == conn.Close {
 		s.mu.Lock()
 		f.o.Cut(st.sent)
 		s.mu.Unlock()
@@ -310,9 +310,6 @@ func (f *sendFile) Done() conn.Next {
 	r, st := f.r, f.r.st
 	s := st.s
 	s.finishing.Add(-1)
-	if st.next = conn.More; !f.sent {
-		st.next = conn.Close
-	}
 	st.account(s.loops && s.Link.OnLoop())
 	st.finish()
 	r.free()

@@ -18,9 +18,9 @@ import (
 // so that requests which are on their way are served, and when the client is known
 // to have it, or after drainTime, one that names the last.
 type drain struct {
-	on, last bool
-	lastID   uint32 // that the second GOAWAY has named
-	by       int64  // when that is due
+	by     int64  // when the second GOAWAY is due; 0 before the first
+	last   bool   // it was sent
+	lastID uint32 // that it has named
 }
 
 const drainTime = int64(time.Second)
@@ -39,7 +39,7 @@ func (s *Session) Drain(since int64) conn.Next {
 		s.stopStreams(since)
 	}
 	// Others may wait for the connection's place, in which case since is long ago.
-	if by := since + int64(conn.DrainNew); s.drain.on && by < s.drain.by {
+	if by := since + int64(conn.DrainNew); by < s.drain.by {
 		if s.drain.by = by; s.Link.Now() >= by {
 			s.endDrain()
 		}
@@ -54,10 +54,9 @@ func (s *Session) startDrain() {
 }
 
 func (s *Session) beginDrainLocked() {
-	if s.drain.on || s.closing {
+	if s.drain.by != 0 || s.closing {
 		return
 	}
-	s.drain.on = true
 	s.drain.by = s.Link.Now() + drainTime
 	s.roomLocked(64)
 	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")
@@ -109,21 +108,16 @@ func (s *Session) setDeadlineLocked() {
 	by := int64(0)
 	sooner := func(t int64) { by = conn.Earlier(by, t) }
 	sooner(s.headBy)
-	if s.drain.on && !s.drain.last {
+	if !s.drain.last {
 		sooner(s.drain.by)
 	}
 	sooner(s.idleByLocked())
 	if stall := s.Shared.Limits.WriteStall; stall > 0 {
-		if len(s.pending) == 0 {
-			s.stalledAt = 0
-		} else {
-			if s.stalledAt == 0 {
-				s.stalledAt = s.Link.Now()
-				for _, st := range s.pending {
-					st.from = st.progressLocked()
-				}
+		for _, st := range s.pending {
+			if st.patience.by == 0 {
+				st.patience = patience{s.Link.Now() + stall, st.progressLocked()}
+				s.expiresBy = conn.Earlier(s.expiresBy, st.patience.by)
 			}
-			sooner(s.stalledAt + stall)
 		}
 	}
 	if s.cfg.PingAfter > 0 && s.settled {
@@ -163,7 +157,7 @@ func (s *Session) Expired() conn.Next {
 		s.fail(errTimeout)
 		return s.settle(conn.Linger)
 	}
-	if s.drain.on && passed(s.drain.by) {
+	if passed(s.drain.by) {
 		s.endDrain()
 	}
 	if s.cfg.PingAfter > 0 {
@@ -178,7 +172,6 @@ func (s *Session) Expired() conn.Next {
 			s.mu.Unlock()
 		}
 	}
-	s.expirePending(now)
 	s.expireStreams(now)
 	next := conn.More
 	s.mu.Lock()
@@ -193,33 +186,6 @@ func (s *Session) Expired() conn.Next {
 }
 
 var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}
-
-// expirePending resets the streams that the client has left without a window for too
-// long.
-func (s *Session) expirePending(now int64) {
-	stall := s.Shared.Limits.WriteStall
-	if stall <= 0 || s.stalledAt == 0 || now < s.stalledAt+stall {
-		return
-	}
-	s.stalledAt = 0
-	s.mu.Lock()
-	var late []*stream
-	for _, st := range s.pending {
-		if st.stuckLocked(st.from) {
-			late = append(late, st)
-		}
-	}
-	s.mu.Unlock()
-	for _, st := range late {
-		s.stalled(st)
-	}
-}
-
-// stalled resets a stream whose client has not accepted its answer in time.
-func (s *Session) stalled(st *stream) {
-	s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
-	s.resetStream(st.id, http2.Cancel, errStall)
-}
 
 // nanotime returns what sys.Nanotime will be at t, at least 1; 0 if t is zero, which is never.
 func nanotime(t time.Time) int64 {
@@ -244,8 +210,9 @@ func (s *Session) expireByLocked(by int64) {
 }
 
 // expireStreams calls the sessions of tunnels whose deadlines have passed, ends the exchanges whose clients have not
-// sent their bodies in time, and resets the streams of answers that are pending beyond their write deadlines, and of
-// handlers that run beyond theirs, also if they do not write: as with net/http, their contexts end.
+// sent their bodies in time, and resets streams: of answers that the client has left without a window for too long,
+// or that are pending beyond their write deadlines, and of handlers that run beyond theirs, also if they do not
+// write: as with net/http, their contexts end.
 func (s *Session) expireStreams(now int64) {
 	s.mu.Lock()
 	if s.expiresBy == 0 || now < s.expiresBy {
@@ -271,8 +238,16 @@ func (s *Session) expireStreams(now int64) {
 		}
 		switch {
 		case len(st.rest) > 0 && !st.closed(): // it is in pending
-			if due(st.writeBy) {
-				late = append(late, func() { s.stalled(st) })
+			overdue := due(st.writeBy)
+			if due(st.patience.by) { // settle measures again
+				st.patience.by = 0
+				overdue = overdue || st.stuckLocked(st.patience.from)
+			}
+			if overdue {
+				late = append(late, func() {
+					s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
+					s.resetStream(st.id, http2.Cancel, errStall)
+				})
 			}
 		case st.state == stateRunning && due(st.writeBy):
 			s.rstLocked(st.id, http2.InternalError)

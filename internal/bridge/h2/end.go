@@ -180,10 +180,10 @@ func (s *Session) spendReset() bool {
 // spendWork charges as much as n frames that do nothing.
 func (s *Session) spendWork(n int32) {
 	s.mu.Lock()
-	ok := s.takeWorkLocked(n)
+	err := s.spendWorkLocked(n)
 	s.mu.Unlock()
-	if !ok {
-		s.fail(errUseless)
+	if err != nil {
+		s.fail(err)
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *request) drop() {
 func (r *request) forward(p *outbound.Plan) {
 	st, s := r.st, r.st.s
 	f := &forwarded{loop: s.Link.(*conn.Conn).Loop(), via: p.Via, outer: p.Outer, edits: bridge.EditsOf(&r.x)}
-	f.lasting = lasting{offers: offers{st: st}, source: f, returned: true}
+	f.lasting = lasting{offers: offers{st: st}, source: f}
 	st.pattern = r.x.Pattern()
 	limit := r.x.WriteLimit(s.WriteTimeout)
 	open := p.Open

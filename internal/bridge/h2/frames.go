@@ -64,10 +64,7 @@ func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
 // onSettings is RFC 9113 section 6.5.
 func (s *Session) onSettings(h http2.Header, p []byte) error {
 	if h.Has(http2.FlagAck) {
-		if !s.acked {
-			s.acked = true
-			s.dec.SetLimit(s.cfg.TableSize)
-		}
+		s.dec.SetLimit(s.cfg.TableSize)
 		return nil
 	}
 	if !s.settled {
@@ -101,7 +98,7 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 		s.pinged = 0
 		switch binary.BigEndian.Uint64(p) {
 		case pingDrain:
-			if s.drain.on {
+			if s.drain.by != 0 {
 				s.endDrain()
 			}
 		case pingWindow:
@@ -152,17 +149,13 @@ func (s *Session) onReset(h http2.Header, p []byte) error {
 	}
 	s.mu.Lock()
 	st := s.streams.get(h.Stream)
-	if st == nil || st.closed() {
-		s.mu.Unlock()
-		s.spendWork(1)
-		return nil
-	}
-	if st.state == stateLingering { // it has its answer
-		st.remoteClosed = true // nothing of it comes any more
-		st.lingeredLocked()
-		s.mu.Unlock()
-		s.spendWork(1)
-		return nil
+	if st == nil || st.closed() || st.state == stateLingering {
+		defer s.mu.Unlock()
+		if st != nil && !st.closed() { // it has its answer
+			st.remoteClosed = true // nothing of it comes any more
+			st.lingeredLocked()
+		}
+		return s.spendWorkLocked(1)
 	}
 	st.closeLocked(&resetError{StreamID: h.Stream, Code: http2.ErrCode(binary.BigEndian.Uint32(p))})
 	s.mu.Unlock()
@@ -184,8 +177,10 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(data) == 0 && !end && !s.takeWorkLocked(1) {
-		return nil, errUseless // CVE-2019-9518
+	if len(data) == 0 && !end { // CVE-2019-9518
+		if err := s.spendWorkLocked(1); err != nil {
+			return nil, err
+		}
 	}
 	if !s.inflow.Avail.Take(h.Length) {
 		return nil, errConnFlow
@@ -193,7 +188,10 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	st := s.streams.get(h.Stream)
 	if st == nil || st.closed() || st.remoteClosed {
 		s.refundLocked(nil, h.Length)
-		return nil, s.afterClose(h.Stream, st)
+		if byUs, _ := s.wasClosedLocked(h.Stream, st); byUs {
+			return nil, s.spendWorkLocked(1) // the client has not heard of it yet
+		}
+		return nil, errHalfClosed
 	}
 	if !st.inflow.Avail.Take(h.Length) {
 		s.refundLocked(nil, h.Length)
@@ -236,21 +234,6 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	return nil, nil
 }
 
-// afterClose judges DATA of a stream on which the client may send no more.
-func (s *Session) afterClose(id uint32, st *stream) error {
-	byUs := st != nil && st.closed() && st.byUs()
-	if st == nil {
-		byUs, _ = s.wasClosedLocked(id)
-	}
-	if byUs {
-		if !s.takeWorkLocked(1) {
-			return errUseless
-		}
-		return nil // the client has not heard of it yet
-	}
-	return errHalfClosed
-}
-
 // maxBlock bounds the bytes of a header block as it is on the wire. Huffman's code
 // is up to 3.75 times as long as what it stands for, but not of text.
 func (s *Session) maxBlock() int { return s.cfg.List.Bytes + s.cfg.List.Bytes/4 + 1024 }
@@ -287,34 +270,30 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 
 // onBlock decodes a header block, which is done with every one of them, or the tables
 // would not be the same any more.
-func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
+func (s *Session) onBlock(h http2.Header, block []byte, err error) (st *stream, _ error) {
 	r := requests.Get().(*request)
+	defer func() {
+		if st == nil || st.direct != r {
+			r.free()
+		}
+	}()
 	if e := s.dec.Decode(block, &r.fields.Fields, s.cfg.List); e != nil {
-		r.free()
 		return nil, e
 	}
 	r.cost = int32(1 + max(len(block), r.fields.Size())/section.UselessSize)
 	s.work += r.fields.Size() / madeSize
 	if r.fields.TooLarge {
 		if s.spendWork(r.cost); s.closing {
-			r.free()
 			return nil, nil
 		}
 	}
-	if h.Stream <= s.lastID {
-		s.mu.Lock()
-		st := s.streams.get(h.Stream)
-		s.mu.Unlock()
-		defer r.free()
-		if err == nil {
-			return s.onTrailers(st, h, r)
-		}
+	trailers := h.Stream <= s.lastID
+	s.lastID = max(s.lastID, h.Stream)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	s.lastID = h.Stream
-	if err != nil {
-		r.free()
-		return nil, err
+	case trailers:
+		return s.onTrailers(h, r)
 	}
 	return s.onRequest(h, r)
 }

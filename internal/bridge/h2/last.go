@@ -22,13 +22,12 @@ type lasting struct {
 	whole    bool // END_STREAM is out
 	returned bool // the handler, if it ran on another goroutine than the owner's
 	closed   bool // Closed was called, or is about to be
-	events   bool // it is counted as a stream of events
 }
 
 var _ takeover.Stream = (*lasting)(nil)
 
 func (st *stream) Last(begin func(takeover.Stream) takeover.Source) *bridge.Ending {
-	l := &lasting{offers: offers{st: st}, events: true}
+	l := &lasting{offers: offers{st: st}}
 	l.source = begin(l)
 	s := st.s
 	s.Count(tally.EventStreamsBegun, true)
@@ -58,7 +57,7 @@ func (l *lasting) close() {
 	unsent, whole := int64(len(l.st.rest)), l.whole
 	s.mu.Unlock()
 	if first {
-		if l.events {
+		if l.st.made() { // it is no forwarded one
 			s.Count(tally.EventStreamsBegun, false)
 		}
 		l.source.Closed()
@@ -67,7 +66,7 @@ func (l *lasting) close() {
 }
 
 func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
-	return l.offer(p, nil, limit, l.Given)
+	return l.offer(p, nil, limit, &l.Ending)
 }
 
 func (l *lasting) End(abort bool) {

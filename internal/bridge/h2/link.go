@@ -69,7 +69,7 @@ func (l link) Follow(f conn.Follower) {
 	if t := l.st.tunnel; t != nil {
 		wait := !t.closed && !l.st.closed() && len(l.st.rest) > 0
 		if wait {
-			t.marks = append(t.marks, mark{t.offered, f})
+			t.marks = append(t.marks, mark{l.st.sent + int64(len(l.st.rest)), f})
 		}
 		if s.mu.Unlock(); !wait {
 			f.Sent(0)
@@ -117,8 +117,7 @@ func (l link) Discard(n int) {
 }
 
 func (l link) Offer(a, b []byte, limit int) (full bool, err error) {
-	t := l.st.tunnel
-	return t.offer(a, b, limit, func(n int) { t.offered += int64(n) })
+	return l.st.tunnel.offer(a, b, limit, nil)
 }
 
 func (l link) OnLoop() bool { return l.st.tunnel.place.Held() }

@@ -3,6 +3,7 @@ package h2
 import (
 	"net"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/outbox"
 )
 
@@ -15,15 +16,14 @@ type offers struct {
 	owed   bool // Writable is to be called
 }
 
-// offer sends a and then b, or keeps them, by the rule of package outbox. accepted is called with
-// mu held. mu is not held.
-func (o *offers) offer(a, b []byte, limit int, accepted func(n int)) (much bool, err error) {
+// offer sends a and then b, or keeps them, by the rule of package outbox. to, if not nil, counts what
+// was accepted. mu is not held.
+func (o *offers) offer(a, b []byte, limit int, to *bridge.Ending) (much bool, err error) {
 	s := o.st.s
 	s.mu.Lock()
 	s.makeRoom()
-	n := len(a) + len(b)
-	if much, err = o.offerLocked(a, b, limit); err == nil {
-		accepted(n)
+	if much, err = o.offerLocked(a, b, limit); err == nil && to != nil {
+		to.Given(len(a) + len(b)) // before the lock is given up, after which the answer may end
 	}
 	if s.mu.Unlock(); err == nil {
 		s.flushBeside()

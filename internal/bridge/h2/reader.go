@@ -18,7 +18,6 @@ type reader struct {
 	peer    http2.Settings
 	begun   bool // the preface has come
 	settled bool // and SETTINGS after it
-	acked   bool // and it has acknowledged ours
 	leaving bool // the client has sent GOAWAY
 	// Times of sys.Nanotime: when a frame has come, and by when what is begun must have come; 0
 	// for none.

@@ -32,27 +32,22 @@ var (
 func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	end := h.Has(http2.FlagEndStream)
 	if s.drain.last {
-		r.free()
 		s.unanswered(0)
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
-		head := section.IsHEAD(&r.fields.Fields)
-		r.free()
-		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, head, end)
+		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, section.IsHEAD(&r.fields.Fields), end)
 		return nil, nil
 	}
 	var t section.Target
 	if r.fields.Malformed || !t.Parse(&r.fields.Fields) || end && t.Length > 0 ||
 		len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
-		r.free()
 		s.unanswered(http.StatusBadRequest)
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
 	}
 	st := s.open(h.Stream, &t, end, r.fields.Size())
 	if st == nil {
-		r.free()
 		s.unanswered(0)
 		return nil, errRefused
 	}
@@ -62,9 +57,8 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
-	err := st.makeRequest(r, &t, end)
-	if r.free(); err != nil {
-		return nil, st.invalid()
+	if err := st.makeRequest(r, &t, end); err != nil {
+		return nil, err
 	}
 	if st.placed("", &t) {
 		return nil, nil
@@ -190,55 +184,43 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 }
 
 // makeRequest makes the exchange of a request that is not for the direct way. All its
-// strings are parts of one. end: it has no body.
-func (st *stream) makeRequest(scratch *request, t *section.Target, end bool) error {
-	f := &scratch.fields.Fields
-	st.Init(&st.s.Client, st)
+// strings are parts of one. end: it has no body, which is not that the body has come. A request that
+// cannot be made of the fields is refused; the error is for refuse.
+func (st *stream) makeRequest(r *request, t *section.Target, end bool) error {
+	s := st.s
+	st.Init(&s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
-	if !section.Fill(&st.Exchange, f, t, st.values[:0], st.s.cfg.List.Fields) {
-		return errMalformed
+	switch {
+	case !section.Fill(&st.Exchange, &r.fields.Fields, t, st.values[:0], s.cfg.List.Fields):
+		st.begins(stateSending)
+		st.status = http.StatusBadRequest
+		st.accountUnserved() // before the hook may look
+		s.Refuse(int(st.status), errMalformed.Reason, nil)
+		return s.malformed(st.id)
+	case end:
+		st.SetBody(nil, false, false, false)
+	default:
+		st.Req.ContentLength = t.Length
+		st.awaits = t.Expect
+		st.SetBody(new(bridge.Body), true, true, t.Expect) // as with net/http, a read that has timed out is not tried again
 	}
-	st.initBody(t, end)
 	return nil
 }
 
-// initBody sets the request's body, which may have come as a whole while a direct handler ran.
-func (st *stream) initBody(t *section.Target, end bool) {
-	if end {
-		st.SetBody(nil, false, false, false)
-		return
-	}
-	st.Req.ContentLength = t.Length
-	st.awaits = t.Expect
-	st.SetBody(new(bridge.Body), true, true, t.Expect) // as with net/http, a read that has timed out is not tried again
-}
-
 // onTrailers is a header block on a stream that has begun.
-func (s *Session) onTrailers(st *stream, h http2.Header, r *request) (*stream, error) {
+func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 	f := &r.fields.Fields
-	if st == nil {
-		s.mu.Lock()
-		byUs, known := s.wasClosedLocked(h.Stream)
-		s.mu.Unlock()
-		switch {
-		case byUs && !f.Pseudo():
-			s.spendWork(r.cost)
-			return nil, nil // the client has not heard of it yet
-		case known:
-			return nil, errAfterEnd
-		}
-		return nil, errReused
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	st := s.streams.get(h.Stream)
+	byUs, known := s.wasClosedLocked(h.Stream, st)
 	switch {
-	case st.closed() && st.byUs() && !f.Pseudo():
-		if !s.takeWorkLocked(r.cost) {
-			return nil, errUseless
-		}
-		return nil, nil
-	case st.closed():
+	case byUs && !f.Pseudo():
+		return nil, s.spendWorkLocked(r.cost) // the client has not heard of it yet
+	case known:
 		return nil, errAfterEnd
+	case st == nil:
+		return nil, errReused
 	case st.tunnel != nil:
 		return nil, errConnected
 	case st.remoteClosed:

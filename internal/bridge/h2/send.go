@@ -196,8 +196,8 @@ func (st *stream) spare(h http.Header) {
 	}
 }
 
-// patience is how long a handler waits for the client: Limits.WriteStall, and again when the
-// client has accepted something meanwhile.
+// patience is how long a handler, or an answer whose handler has returned, waits for the client:
+// Limits.WriteStall, and again when the client has accepted something meanwhile.
 type patience struct {
 	by   int64
 	from progress // when that began

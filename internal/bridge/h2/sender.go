@@ -219,9 +219,9 @@ func (w *sender) openWindowLocked(id, n uint32) {
 }
 
 // pendLocked has the owner send the rest of st's answer. The time in which the client must
-// accept some of it begins with the next that Expired measures.
+// accept some of it begins when settle sees it.
 func (s *Session) pendLocked(st *stream) {
-	st.from = progress{st.sent - leastProgress, s.sentAll - leastProgress}
+	st.patience.by = 0
 	s.pending = append(s.pending, st)
 	s.expireByLocked(st.writeBy)
 }
@@ -269,16 +269,23 @@ func (s *Session) rememberLocked(id uint32, byUs bool) {
 	}
 }
 
-// wasClosedLocked reports whether the stream is one of those that have ended last, and how.
-func (w *sender) wasClosedLocked(id uint32) (byUs, known bool) {
+// wasClosedLocked reports whether a stream is closed, by a reset of the server's of which the client may
+// not have heard, or known to be in another way. st is nil if it has left the Session.
+func (w *sender) wasClosedLocked(id uint32, st *stream) (byUs, known bool) {
+	if st != nil {
+		return st.closed() && st.byUs(), st.closed()
+	}
 	byUs = slices.Contains(w.reset.ids, id)
 	return byUs, byUs || slices.Contains(w.ended.ids, id)
 }
 
-// takeWorkLocked charges as much as n frames that do nothing, and reports whether the budget covers
-// that. The caller ends the connection otherwise.
-func (w *sender) takeWorkLocked(n int32) bool {
+// spendWorkLocked charges as much as n frames that do nothing. The error, if the budget does not cover
+// that, is for the caller to fail with.
+func (w *sender) spendWorkLocked(n int32) error {
 	w.useless.Refund(section.UsefulWorth * min(w.useful, section.IdleBudget))
 	w.useful = 0
-	return w.useless.Spend(n, sys.Nanotime)
+	if !w.useless.Spend(n, sys.Nanotime) {
+		return errUseless
+	}
+	return nil
 }

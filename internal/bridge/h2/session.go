@@ -43,9 +43,9 @@ type Session struct {
 	deferred []*stream
 	fed      []*stream // that were taken over or forwarded, for which something has come
 	drain    drain
-	// Times of sys.Nanotime; 0 for none: since when no request has been under way, when a PING
-	// was sent that was not answered, and since when the answers in pending have had no window.
-	since, pinged, stalledAt int64
+	// Times of sys.Nanotime; 0 for none: since when no request has been under way, and when a PING
+	// was sent that was not answered.
+	since, pinged int64
 }
 
 var (
@@ -110,7 +110,7 @@ func (s *Session) read(eof bool) conn.Next {
 			s.refuse(h.Stream, err)
 		}
 		if st != nil {
-			if s.work += runWork; !s.begin(st) {
+			if s.work += runWork; !s.admit(st, true) {
 				return conn.Lost
 			}
 		}

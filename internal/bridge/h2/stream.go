@@ -63,7 +63,7 @@ type stream struct {
 	inflow       http2.Inflow
 	received     int64    // of the body
 	sent         int64    // of the answer
-	from         progress // what it was when Expired looked last
+	patience     patience // with the client, while it is in Session.pending
 	body         queue
 	rest         []byte   // of the answer, when the handler has returned
 	restBuf      *buf.Buf // whose bytes they are; nil for others'
@@ -200,17 +200,6 @@ func (st *stream) answer() tally.ID {
 // made reports whether makeRequest was called.
 func (st *stream) made() bool { return st.Shared }
 
-// invalid refuses a request that the plain way cannot make of its fields, before its
-// handler. The error is for refuse.
-func (st *stream) invalid() error {
-	s := st.s
-	st.begins(stateSending)
-	st.status = http.StatusBadRequest
-	st.accountUnserved() // before the hook may look
-	s.Refuse(int(st.status), errMalformed.Reason, nil)
-	return s.malformed(st.id)
-}
-
 // late notes that the handler holds the loop.
 func (st *stream) late(held time.Duration) {
 	switch {
@@ -223,18 +212,12 @@ func (st *stream) late(held time.Duration) {
 	}
 }
 
-// begin begins the handler of a request that has come, or puts that off. It reports
-// whether the loop is still the caller's.
-func (s *Session) begin(st *stream) (kept bool) {
+// admit begins the handler of a request that has come, when there is a slot for it. inline: on the
+// loop, if it is likely to be quick. It reports whether the loop is still the caller's.
+func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	if st.direct != nil {
 		return s.beginDirect(st)
 	}
-	return s.admit(st, true)
-}
-
-// admit takes a slot for the handler and runs it. inline: on the loop, if it is likely
-// to be quick. It reports whether the loop is still the caller's.
-func (s *Session) admit(st *stream, inline bool) (kept bool) {
 	if s.Slots != nil && !st.hasSlot && !st.acquire() {
 		st.Time.Queued = true
 		return true

@@ -41,13 +41,12 @@ type tunnel struct {
 	// posts are to be called when the Run has ended.
 	posts    []func() conn.Next
 	deadline int64 // of Expired; 0 for none
-	offered  int64 // bytes, in all
 	marks    []mark
 }
 
 // mark is a Follower of what was offered up to a point.
 type mark struct {
-	at int64
+	at int64 // what stream.sent is then
 	f  conn.Follower
 }
 
@@ -316,13 +315,13 @@ var errTunnel = &http2.StreamError{Code: http2.Cancel, Reason: "the session has 
 
 // sentLocked is after pump has sent some of what was queued.
 func (t *tunnel) sentLocked() {
-	s, left := t.st.s, len(t.st.rest)
-	for len(t.marks) > 0 && t.marks[0].at <= t.offered-int64(left) {
+	s := t.st.s
+	for len(t.marks) > 0 && t.marks[0].at <= t.st.sent {
 		f := t.marks[0].f
 		s.freed = append(s.freed, func() { f.Sent(0) })
 		t.marks = t.marks[1:]
 	}
-	if t.owed && left <= lowWater {
+	if t.owed && len(t.st.rest) <= lowWater {
 		t.owed = false
 		s.freed = append(s.freed, t.writable)
 	}
