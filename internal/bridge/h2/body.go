@@ -44,18 +44,41 @@ func (q *queue) read(p []byte) (n int) {
 	for n < len(p) && q.size > 0 {
 		b := q.pieces[0]
 		k := copy(p[n:], b.B)
-		n += k
-		q.size -= k
-		if b.B = b.B[k:]; len(b.B) == 0 {
-			b.Release()
-			q.pieces[0] = nil
-			q.pieces = q.pieces[1:]
+		if n += k; k == len(b.B) {
+			q.first().Release()
+		} else {
+			b.B = b.B[k:]
+			q.size -= k
 		}
 	}
-	if q.size == 0 {
+	return n
+}
+
+// first removes the first piece.
+func (q *queue) first() *buf.Buf {
+	b := q.pieces[0]
+	q.pieces[0] = nil
+	if q.pieces = q.pieces[1:]; len(q.pieces) == 0 {
 		q.pieces = nil
 	}
-	return n
+	q.size -= len(b.B)
+	return b
+}
+
+// take appends the first n bytes to b, which may be nil, and returns that. If they are what the first
+// piece has, as is usual, they are not copied.
+func (q *queue) take(b *buf.Buf, n int) *buf.Buf {
+	switch {
+	case n == 0:
+		return b
+	case b == nil && n == len(q.pieces[0].B):
+		return q.first()
+	}
+	b = b.Room(n)
+	have := len(b.B)
+	b.B = b.B[:have+n]
+	q.read(b.B[have:])
+	return b
 }
 
 func (q *queue) drop() (n int) {
@@ -68,24 +91,11 @@ func (q *queue) drop() (n int) {
 	return n
 }
 
-// popBodyLocked removes the first n bytes, which are those of the first piece or fewer, and returns
-// them. They are the caller's to release, and to give back to the windows.
+// popBodyLocked removes the first n bytes, and returns them. They are the caller's to release, and to
+// give back to the windows.
 func (st *stream) popBodyLocked(n int) *buf.Buf {
-	q := &st.body
-	q.passing += st.takenLocked(n)
-	b := q.pieces[0]
-	if n == len(b.B) {
-		q.pieces[0] = nil
-		q.pieces = q.pieces[1:]
-	} else {
-		rest := buf.Get(len(b.B) - n)
-		rest.B = append(rest.B, b.B[n:]...)
-		q.pieces[0], b.B = rest, b.B[:n]
-	}
-	if q.size -= n; q.size == 0 {
-		q.pieces = nil
-	}
-	return b
+	st.body.passing += st.takenLocked(n)
+	return st.body.take(nil, n)
 }
 
 // takenLocked notes that n bytes have been taken, and returns for how many of them the windows are to
@@ -95,12 +105,6 @@ func (st *stream) takenLocked(n int) int {
 	st.body.ahead -= again
 	st.s.ahead -= again
 	return n - again
-}
-
-// takesBodyLocked reports whether the body may be read.
-func (st *stream) takesBodyLocked() bool {
-	return !st.closed() && !st.body.unwanted &&
-		(st.state < stateSending || st.upload != nil || st.tunnel != nil && !st.tunnel.ending)
 }
 
 // DropBody implements bridge.BodyDropper. The rest of the body must not keep the windows
@@ -138,7 +142,9 @@ func (s *Session) refundLocked(st *stream, n uint32) {
 		return
 	}
 	s.sampleLocked(n)
-	if back := st.inflow.Refund(n + s.grownLocked(st)); back > 0 {
+	more := s.windowNowLocked() - st.window // it has grown
+	st.window += more
+	if back := st.inflow.Refund(n + more); back > 0 {
 		s.openWindowLocked(st.id, back)
 	}
 }

@@ -73,12 +73,6 @@ func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
 	return true
 }
 
-// late notes that the handler has held a loop for too long.
-func (r *request) late(s *Session, held time.Duration) {
-	r.st.Time.Held(held)
-	s.LateDirect(r.x.Method(), r.x.Target(), held)
-}
-
 // beginDirect runs the handler here. It reports whether the loop is still the
 // caller's.
 func (s *Session) beginDirect(st *stream) (kept bool) {

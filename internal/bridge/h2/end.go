@@ -112,8 +112,8 @@ func (s *Session) fail(err error) {
 	s.mu.Lock()
 	s.closing = true // others check it when the Link has failed
 	s.goAwayLocked(e.Code, e.Reason)
+	s.pass(nil)
 	s.mu.Unlock()
-	s.flush()
 	s.abort(e)
 	s.mu.Lock()
 	s.closeAllLocked()
@@ -210,7 +210,9 @@ func (st *stream) closeLocked(err error) {
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
 	s.pending = without(s.pending, st)
-	keep := st.readsLocked()
+	// A handler may read what has come also if the client has left. Its windows are given back at once, if
+	// what is kept in this way is not too much.
+	keep := (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()
 	if !keep {
 		st.dropBodyLocked()
 	}
@@ -231,12 +233,6 @@ func (st *stream) closeLocked(err error) {
 		st.dropBodyLocked()
 	}
 	l.settledLocked()
-}
-
-// readsLocked reports whether a handler may read what has come of the body, also if the client has
-// left. Its windows are given back at once, if what is kept in this way is not too much.
-func (st *stream) readsLocked() bool {
-	return (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()
 }
 
 // ownsBodyLocked reports whether only a handler reads the body: neither a tunnel nor an answer that

@@ -283,23 +283,22 @@ func (f *forwarded) edited(
 const smallBody = 4 << 10
 
 func (f *forwarded) Body(p []byte) error {
-	if f.body == nil && len(p) <= smallBody {
-		f.body = buf.Get(len(p))
-		f.body.B = append(f.body.B, p...)
-		return nil
+	if f.body != nil || len(p) > smallBody {
+		full, err := f.push()
+		if err != nil {
+			return f.gone(err)
+		}
+		if !full || f.block == nil { // there was room for the head
+			s := f.st.s
+			s.mu.Lock()
+			err = f.offerBodyLocked(p)
+			s.mu.Unlock()
+			return f.gone(err)
+		}
 	}
-	if full, err := f.push(); err != nil {
-		return f.gone(err)
-	} else if full && f.block != nil { // there was no room for the head
-		f.body = f.body.Room(len(p))
-		f.body.B = append(f.body.B, p...)
-		return nil
-	}
-	s := f.st.s
-	s.mu.Lock()
-	err := f.offerBodyLocked(p)
-	s.mu.Unlock()
-	return f.gone(err)
+	f.body = f.body.Room(len(p))
+	f.body.B = append(f.body.B, p...)
+	return nil
 }
 
 // bodyLimit is that of Offer: so much of a response waits that the client does not accept, and what
@@ -321,7 +320,8 @@ func (f *forwarded) gone(err error) error {
 		if f.finish(); !f.ends {
 			f.account()
 		}
-		f.reset()
+		f.end(http2.InternalError)
+		f.st.s.flushBeside()
 	}
 	return err
 }
@@ -348,44 +348,32 @@ func (f *forwarded) Sent(int64) { f.loop.Do(f.goOn) }
 
 func (f *forwarded) pushLocked() (full bool, err error) {
 	st, s := f.st, f.st.s
+	out := false // END_STREAM is
 	if f.block != nil {
-		end := f.ends && f.body == nil && f.tail == nil
-		s.putBlockLocked(st, f.block.B, end)
-		if f.block = f.block.Drop(); end {
-			f.endedLocked()
-			return false, nil
-		}
+		out = f.ends && f.body == nil && f.tail == nil
+		s.putBlockLocked(st, f.block.B, out)
+		f.block = f.block.Drop()
 	}
 	if b := f.body; b != nil {
 		f.body = nil
 		defer b.Release()
-		if n := len(b.B); f.ends && f.tail == nil && len(st.rest) == 0 && s.allowLocked(st, n) == n {
+		n := len(b.B)
+		if out = f.ends && f.tail == nil && len(st.rest) == 0 && s.allowLocked(st, n) == n; out {
 			s.putDataLocked(st, b.B, nil, n, true)
 			f.Given(n)
-			f.endedLocked()
-			return false, nil
-		}
-		if err := f.offerBodyLocked(b.B); err != nil {
+		} else if err := f.offerBodyLocked(b.B); err != nil {
 			return false, err
 		}
 	}
-	if f.ends {
-		tail := f.tail
-		f.tail, f.ending = nil, true
-		f.finish()
-		st.endLocked(tail, false)
-		s.settleSoonLocked()
-		return false, nil
+	if !f.ends {
+		return f.owed, nil
 	}
-	return f.owed, nil
-}
-
-// endedLocked is called when END_STREAM is in a frame.
-func (f *forwarded) endedLocked() {
-	f.ending = true
+	tail := f.tail
+	f.tail, f.ending = nil, true
 	f.finish()
-	f.st.endSentLocked()
-	f.st.s.settleSoonLocked()
+	st.endLocked(tail, out)
+	s.settleSoonLocked()
+	return false, nil
 }
 
 func (f *forwarded) Flush() (full bool, err error) {
@@ -435,18 +423,4 @@ func (f *forwarded) Fail(reason.Code) {
 		f.body.B = append(f.body.B, a.Body...)
 	}
 	f.complete()
-}
-
-// reset ends the stream, of whose response some is missing.
-func (f *forwarded) reset() {
-	st, s := f.st, f.st.s
-	s.mu.Lock()
-	if !st.closed() && s.over == nil {
-		f.ending = true
-		s.rstLocked(st.id, http2.InternalError)
-		st.closeLocked(errAborted)
-		s.settleSoonLocked()
-	}
-	s.mu.Unlock()
-	s.flushBeside()
 }

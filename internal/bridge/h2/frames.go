@@ -209,15 +209,15 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 		s.refundLocked(nil, h.Length)
 		return nil, errLength
 	}
-	kept := uint32(0)
-	switch {
-	case st.takesBodyLocked():
-		st.body.add(data)
-		kept = uint32(len(data))
-	case st.body.unwanted && (st.state < stateSending || st.upload != nil):
-		kept = uint32(len(data))
+	kept := uint32(len(data)) // of the stream's window
+	switch reads := st.state < stateSending || st.upload != nil || st.tunnel != nil && !st.tunnel.ending; {
+	case !reads:
+		kept = 0
+	case st.body.unwanted:
 		st.body.dropped = st.body.dropped || kept > 0
 		s.refundLocked(nil, kept)
+	default:
+		st.body.add(data)
 	}
 	if st.tunnel != nil || st.upload != nil {
 		st.feedLater()

@@ -54,10 +54,3 @@ func (s *Session) sampled() {
 		s.openWindowLocked(0, more)
 	}
 }
-
-// grownLocked is what st's window is to be larger now.
-func (s *Session) grownLocked(st *stream) (more uint32) {
-	more = s.windowNowLocked() - st.window
-	st.window += more
-	return more
-}

@@ -70,6 +70,15 @@ func (l *lasting) Offer(p []byte, _, limit int) (much bool, err error) {
 }
 
 func (l *lasting) End(abort bool) {
+	code := http2.NoError
+	if abort {
+		code = http2.Cancel
+	}
+	l.end(code)
+}
+
+// end ends the answer, by a reset unless code is NoError. mu is not held.
+func (l *lasting) end(code http2.ErrCode) {
 	st := l.st
 	s := st.s
 	s.mu.Lock()
@@ -77,25 +86,14 @@ func (l *lasting) End(abort bool) {
 	if l.ending || st.closed() || s.over != nil {
 		return
 	}
-	if abort {
-		l.ending = true
-		s.rstLocked(st.id, http2.Cancel)
-		st.closeLocked(errAborted)
-	} else {
+	if code == http2.NoError {
 		l.endLocked()
+	} else {
+		l.ending = true
+		s.rstLocked(st.id, code)
+		st.closeLocked(errAborted)
 	}
 	s.settleSoonLocked()
-}
-
-// stopLateLocked calls Stop, for an answer that was handed over while the server shut down.
-func (l *lasting) stopLateLocked() {
-	select {
-	case <-l.st.s.Stopping:
-		if !l.ending {
-			l.st.s.freed = append(l.st.s.freed, l.source.Stop)
-		}
-	default:
-	}
 }
 
 // settledLocked has the owner notify the source, if there is a reason to.

@@ -132,7 +132,9 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		if w.lost = true; w.over == nil {
 			w.over = err
 		}
-		w.wakeAllLocked()
+		for st := range w.streams.all() { // nothing more will be sent
+			st.wakeLocked()
+		}
 		return
 	}
 	w.full = full && !w.writable
@@ -232,13 +234,6 @@ func without(all []*stream, st *stream) []*stream {
 		return slices.Delete(all, i, i+1)
 	}
 	return all
-}
-
-// wakeAllLocked wakes every goroutine that waits: nothing more will be sent.
-func (w *sender) wakeAllLocked() {
-	for st := range w.streams.all() {
-		st.wakeLocked()
-	}
 }
 
 // recent are the streams that were added last.

@@ -290,7 +290,14 @@ func (s *Session) Since(now int64) int64 {
 
 // Late implements conn.Session.
 func (s *Session) Late(held time.Duration) {
-	if st := s.here.Load(); st != nil {
-		st.late(held)
+	switch st := s.here.Load(); {
+	case st == nil:
+	case st.tunnelled:
+		st.tunnel.session.Late(held)
+	case st.direct != nil:
+		st.Time.Held(held)
+		s.LateDirect(st.direct.x.Method(), st.direct.x.Target(), held)
+	default:
+		st.Late(held)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -166,7 +165,13 @@ func (st *stream) finish() {
 		return
 	}
 	l.settledLocked()
-	l.stopLateLocked()
+	select {
+	case <-s.Stopping: // it was handed over while the server shut down
+		if l.open() {
+			s.freed = append(s.freed, l.source.Stop)
+		}
+	default:
+	}
 }
 
 // account counts the request, whose handler has returned.
@@ -199,18 +204,6 @@ func (st *stream) answer() tally.ID {
 
 // made reports whether makeRequest was called.
 func (st *stream) made() bool { return st.Shared }
-
-// late notes that the handler holds the loop.
-func (st *stream) late(held time.Duration) {
-	switch {
-	case st.tunnelled:
-		st.tunnel.session.Late(held)
-	case st.direct != nil:
-		st.direct.late(st.s, held)
-	default:
-		st.Late(held)
-	}
-}
 
 // admit begins the handler of a request that has come, when there is a slot for it. inline: on the
 // loop, if it is likely to be quick. It reports whether the loop is still the caller's.

@@ -1,6 +1,8 @@
 package h2
 
 import (
+	"slices"
+
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
@@ -143,9 +145,7 @@ func (s *Session) feedAll() (kept bool) {
 	// Those that are added meanwhile, or left, have their turn after other connections.
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
 		st := s.fed[0]
-		copy(s.fed, s.fed[1:])
-		s.fed[len(s.fed)-1] = nil
-		s.fed = s.fed[:len(s.fed)-1]
+		s.fed = slices.Delete(s.fed, 0, 1)
 		if st.fed = false; st.tunnel == nil {
 			st.upload.feed()
 		} else if !st.tunnel.feed() {
@@ -174,7 +174,7 @@ func (t *tunnel) feed() (kept bool) {
 		s.mu.Unlock()
 		return true
 	}
-	t.in = st.body.join(t.in)
+	t.in = st.body.take(t.in, st.body.size)
 	t.eof = st.remoteClosed
 	t.running, t.inside = true, true
 	st.tunnelled = true
@@ -183,34 +183,12 @@ func (t *tunnel) feed() (kept bool) {
 		s.Link.Start(t, nil)
 		return true
 	}
-	s.here.Store(st)
+	s.runsHere(st)
 	if !s.Link.Start(t, &t.place) {
 		return false
 	}
 	t.finish()
 	return true
-}
-
-// join appends what was received to b, and returns that.
-func (q *queue) join(b *buf.Buf) *buf.Buf {
-	if q.size == 0 {
-		return b
-	}
-	pieces := q.pieces
-	if b == nil {
-		b, pieces = pieces[0], pieces[1:]
-	}
-	more := 0
-	for _, p := range pieces {
-		more += len(p.B)
-	}
-	b = b.Grow(more)
-	for _, p := range pieces {
-		b.B = append(b.B, p.B...)
-		p.Release()
-	}
-	q.pieces, q.size = nil, 0
-	return b
 }
 
 // Run implements conn.Run.
@@ -261,17 +239,13 @@ func (t *tunnel) finish() {
 func (t *tunnel) call(f func() conn.Next) {
 	s := t.st.s
 	s.mu.Lock()
-	if t.closed {
-		s.mu.Unlock()
-		return
-	}
-	if t.running {
+	now := !t.closed && !t.running
+	if t.running && !t.closed {
 		t.posts = append(t.posts, f)
-		s.mu.Unlock()
-		return
 	}
-	s.mu.Unlock()
-	t.act(f())
+	if s.mu.Unlock(); now {
+		t.act(f())
+	}
 }
 
 // act does what the session requests. It is the owner's, without a Run.

@@ -117,28 +117,25 @@ func (u *upload) begin() bool {
 		}
 		ready = n > 0
 	}
-	s.mu.Unlock()
-	if !ready {
+	whole := int64(n) == st.length
+	var b *buf.Buf
+	if ready {
+		b = st.popBodyLocked(n)
+	}
+	if ready && whole {
+		st.refundPassedLocked()
+	}
+	if s.mu.Unlock(); !ready {
 		u.limit(true)
 		return false
 	}
-	u.begun = true
-	whole := st.length >= 0 && int64(n) == st.length
-	for left := n; left > 0; {
-		s.mu.Lock()
-		b := st.popBodyLocked(min(left, len(st.body.pieces[0].B)))
-		s.mu.Unlock()
-		left -= len(b.B)
-		u.passed += int64(len(b.B))
-		u.f.x.Hold(b.B, whole && left == 0)
-		b.Release()
+	u.begun, u.passed = true, int64(n)
+	if n > 0 || whole {
+		u.f.x.Hold(b.Bytes(), whole)
+		b.Drop()
 	}
 	if whole {
 		u.open = false
-		u.f.x.Hold(nil, true)
-		s.mu.Lock()
-		st.refundPassedLocked()
-		s.mu.Unlock()
 		u.limit(false)
 	}
 	u.f.x.Run()
