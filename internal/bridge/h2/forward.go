@@ -112,7 +112,11 @@ func (r *request) forward(p *outbound.Plan) {
 	limit := r.x.WriteLimit(s.WriteTimeout)
 	open := p.Open
 	if open {
-		f.up.init(f, r, p)
+		f.up = upload{f: f, open: true, gather: p.Gather}
+		if d := s.ReadTimeout; d > 0 {
+			f.up.readBy = s.Link.Now() + int64(d)
+		}
+		st.awaits = r.t.Expect
 	}
 	f.Pass(&s.Client, r.x.TakeWatcher())
 	r.free()

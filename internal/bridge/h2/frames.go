@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -253,19 +254,32 @@ func (s *Session) onHeaders(h http2.Header, p []byte) (*stream, error) {
 	if h.Has(http2.FlagEndHeaders) {
 		return s.onBlock(h, block, err)
 	}
-	s.headers(h, block, err)
+	s.cont = continuation{h: h, block: bytes.Clone(block), err: err}
 	if s.cfg.HeadTime > 0 {
 		s.headBy = sys.Nanotime() + s.cfg.HeadTime
 	}
 	return nil, nil
 }
 
+// maxContinuations bounds the frames of one header block (CVE-2024-27316), besides those
+// that a large one needs.
+const maxContinuations = 16
+
 func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
-	c, block, done, err := s.continued(h, p, s.maxBlock())
-	if err != nil || !done {
-		return nil, err
+	if s.cont.h.Stream == 0 {
+		return nil, errStray
 	}
-	return s.onBlock(c.h, block, c.err)
+	most := s.maxBlock()
+	frames := maxContinuations + most/http2.MinFrameSize
+	if s.cont.frames++; s.cont.frames > frames || len(s.cont.block)+len(p) > most {
+		return nil, errBlockLarge
+	}
+	if s.cont.block = append(s.cont.block, p...); !h.Has(http2.FlagEndHeaders) {
+		return nil, nil
+	}
+	c := s.cont
+	s.cont, s.headBy = continuation{}, 0
+	return s.onBlock(c.h, c.block, c.err)
 }
 
 // onBlock decodes a header block, which is done with every one of them, or the tables

@@ -9,10 +9,8 @@ import (
 // reader makes frames and header blocks of the bytes that come, and has what the client has said
 // about the connection. It is the owner's.
 type reader struct {
-	dec http2.Decoder
-	// block is a header block of which more is to come, cont whose it is.
-	block []byte
-	cont  continuation
+	dec  http2.Decoder
+	cont continuation
 	// lastID is the newest stream that the client has begun.
 	lastID  uint32
 	peer    http2.Settings
@@ -24,9 +22,10 @@ type reader struct {
 	heard, headBy int64
 }
 
-// continuation is a header block under way.
+// continuation is a header block of which more is to come.
 type continuation struct {
 	h      http2.Header // of the HEADERS frame; zero if there is none
+	block  []byte
 	frames int
 	err    error // of the HEADERS frame
 }
@@ -64,37 +63,6 @@ func (r *reader) next(b []byte, most uint32) (h http2.Header, n int, err error) 
 		return h, 0, nil
 	}
 	return h, n, nil
-}
-
-// headers begins the header block of a HEADERS frame that CONTINUATION follows. err is what is
-// wrong with the frame.
-func (r *reader) headers(h http2.Header, block []byte, err error) {
-	r.block = append(r.block[:0], block...)
-	r.cont = continuation{h: h, err: err}
-}
-
-// maxContinuations bounds the frames of one header block (CVE-2024-27316), besides those
-// that a large one needs.
-const maxContinuations = 16
-
-// continued adds a CONTINUATION frame to the header block, which has most bytes at most. done: it
-// is complete, that of the HEADERS frame of whole.
-func (r *reader) continued(
-	h http2.Header, p []byte, most int,
-) (whole continuation, block []byte, done bool, err error) {
-	if r.cont.h.Stream == 0 {
-		return whole, nil, false, errStray
-	}
-	frames := maxContinuations + most/http2.MinFrameSize
-	if r.cont.frames++; r.cont.frames > frames || len(r.block)+len(p) > most {
-		return whole, nil, false, errBlockLarge
-	}
-	if r.block = append(r.block, p...); !h.Has(http2.FlagEndHeaders) {
-		return whole, nil, false, nil
-	}
-	whole, block = r.cont, r.block
-	r.block, r.cont, r.headBy = nil, continuation{}, 0
-	return whole, block, true, nil
 }
 
 // idle reports whether a stream has not begun. Those with even numbers, which a server

@@ -86,7 +86,8 @@ func (st *stream) placed(route string, t *section.Target) (deferred bool) {
 func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams || s.tooManyLocked(size) {
+	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams ||
+		section.TooMany(s.fields+size, s.cfg.List) {
 		return nil
 	}
 	st := s.newStreamLocked()
@@ -118,10 +119,6 @@ func (s *Session) openStreamsLocked() (n int) {
 	}
 	return n
 }
-
-// tooManyLocked reports whether the fields of all streams would be more than a client may have kept
-// with size bytes more.
-func (s *Session) tooManyLocked(size int) bool { return section.TooMany(s.fields+size, s.cfg.List) }
 
 // unanswered counts a request that is refused, with a status or, without one, by a reset.
 func (s *Session) unanswered(status int) {
@@ -202,7 +199,8 @@ func (st *stream) makeRequest(r *request, t *section.Target, end bool) error {
 	default:
 		st.Req.ContentLength = t.Length
 		st.awaits = t.Expect
-		st.SetBody(new(bridge.Body), true, true, t.Expect) // as with net/http, a read that has timed out is not tried again
+		// As with net/http, a read that has timed out is not tried again.
+		st.SetBody(new(bridge.Body), true, true, t.Expect)
 	}
 	return nil
 }
@@ -236,7 +234,7 @@ func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 	case st.length >= 0 && st.received != st.length:
 		return nil, errLength
 	}
-	if s.tooManyLocked(f.Size()) {
+	if section.TooMany(s.fields+f.Size(), s.cfg.List) {
 		return nil, errTrailers
 	}
 	trailer, ok := section.Trailer(f)

@@ -29,7 +29,7 @@ const (
 // sender is the side of a Session that handlers share with the owner: the frames that are ready,
 // the windows, and the streams. mu guards all of it. Methods whose names end in Locked are called
 // with mu held, and hold it until they return: frames are collected under mu, and written
-// without it, by Session.flush.
+// without it, by Session.pass.
 type sender struct {
 	mu      sync.Mutex
 	streams table   // that are not closed, or have a Run

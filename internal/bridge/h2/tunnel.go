@@ -54,23 +54,19 @@ type mark struct {
 
 // handOver ends the Run of a handler: if it has taken the stream over, that has its session now.
 func (st *stream) handOver() {
-	t := st.tunnel
-	if t == nil {
-		return
+	if t := st.tunnel; t != nil {
+		t.runEnded(st.Taken())
 	}
-	s := st.s
-	s.mu.Lock()
-	t.session = st.Taken()
-	s.mu.Unlock()
-	t.runEnded()
 }
 
-// runEnded is called on a Run's goroutine in the end. If the connection has ended meanwhile,
-// Done is not called.
-func (t *tunnel) runEnded() {
+// runEnded is called on a Run's goroutine in the end, by the handler's with the session that goes on.
+// If the connection has ended meanwhile, Done is not called.
+func (t *tunnel) runEnded(session conn.Session) {
 	s := t.st.s
 	s.mu.Lock()
-	t.inside = false
+	if t.inside = false; session != nil {
+		t.session = session
+	}
 	gone := s.gone
 	if gone {
 		t.closeLocked()
@@ -195,7 +191,7 @@ func (t *tunnel) feed() (kept bool) {
 func (t *tunnel) Run() {
 	t.next = conn.Close // if user code ends its goroutine
 	defer t.st.s.finishing.Add(1)
-	defer t.runEnded()
+	defer t.runEnded(nil)
 	t.next = t.session.Data(t.eof)
 }
 

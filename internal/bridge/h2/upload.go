@@ -10,7 +10,6 @@ import (
 	"github.com/chert-http/chert/internal/forward"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -30,15 +29,6 @@ type upload struct {
 	passed int64 // bytes
 	readBy int64 // when the request must have come, of sys.Nanotime; 0 for never
 	by     int64 // when more of it must have, under Session.mu; 0 while the server is waited for
-}
-
-func (u *upload) init(f *forwarded, r *request, p *outbound.Plan) {
-	*u = upload{f: f, open: true, gather: p.Gather}
-	s := f.st.s
-	if d := s.ReadTimeout; d > 0 {
-		u.readBy = s.Link.Now() + int64(d)
-	}
-	f.st.awaits = r.t.Expect
 }
 
 func (f *forwarded) Room() {
