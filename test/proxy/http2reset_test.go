@@ -2,14 +2,17 @@ package proxy
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -66,5 +69,51 @@ func TestCountedOnceHTTP2(t *testing.T) {
 	})
 	if n := requests(); n != 2 {
 		t.Errorf("%d requests were counted", n)
+	}
+}
+
+// watched tells what becomes of a proxy's responses.
+type watched struct {
+	http.Handler
+	deliveries chan wire.Delivery
+}
+
+func (h watched) Keep()                {}
+func (h watched) Sent(d wire.Delivery) { h.deliveries <- d }
+
+func (h watched) ServeDirect(x *direct.Exchange) bool {
+	x.Wire().Watch(h)
+	return h.Handler.(direct.Handler).ServeDirect(x)
+}
+
+// TestResetIsNotSentHTTP2: what a client that resets the stream has left no window for is not counted as sent.
+func TestResetIsNotSentHTTP2(t *testing.T) {
+	t.Parallel()
+	const window = 1000
+	o := start(t, each("HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n"+strings.Repeat("x", 30000)))
+	p := &setup{}
+	h := watched{p.handler(t, o.addr()), make(chan wire.Delivery, 1)}
+	c, err := net.Dial("tcp", http2Server(t, chert.EngineAuto, h).ListenAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, http2.ClientPreface)
+	fr := http2.NewFramer(c, c)
+	fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+	fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: block(
+		[]string{":method: GET", ":scheme: http", ":authority: h", ":path: /"})})
+	for n := 0; n < window; {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := f.(*http2.DataFrame); ok {
+			n += len(d.Data())
+		}
+	}
+	fr.WriteRSTStream(1, http2.ErrCodeCancel)
+	if d := servertest.Await(t, h.deliveries, "the end"); d.Body != window || d.Complete {
+		t.Errorf("%+v", d)
 	}
 }

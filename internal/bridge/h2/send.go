@@ -394,8 +394,12 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 
 // dropRestLocked frees what was to be sent.
 func (st *stream) dropRestLocked() {
-	if len(st.rest) > 0 {
-		st.Lost(len(st.rest))
+	if n := len(st.rest); n > 0 {
+		if l := st.lasting; l != nil {
+			l.Given(-n)
+		} else {
+			st.Lost(n)
+		}
 	}
 	st.restBuf.Drop()
 	st.tail.Drop()
