@@ -24,7 +24,11 @@ const (
 
 // flush passes what is ready to the Link. While a goroutine is at it, others leave what they
 // have to that one.
-func (s *Session) flush() { s.send(nil) }
+func (s *Session) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(nil)
+}
 
 // flushBeside is flush for goroutines of handlers: while the owner is in Data, it flushes in
 // the end.
@@ -34,14 +38,6 @@ func (s *Session) flushBeside() {
 	}
 }
 
-// send is flush. With a turn it is the owner's, and makes frames of the answers whose handlers
-// have returned, too.
-func (s *Session) send(t *turn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pass(t)
-}
-
 // makeRoom passes what is ready to the Link if out is full. mu is held, but meanwhile.
 func (s *Session) makeRoom() {
 	if s.outFullLocked() && !s.full {
@@ -49,7 +45,8 @@ func (s *Session) makeRoom() {
 	}
 }
 
-// pass is send with mu held, but while it passes frames to the Link.
+// pass is flush with mu held, but while it passes frames to the Link. With a turn it is the owner's, and
+// makes frames of the answers whose handlers have returned, too.
 func (s *Session) pass(t *turn) {
 	for {
 		if t != nil {

@@ -161,15 +161,19 @@ func (s *Session) afterData() (kept bool) {
 // Data.
 func (s *Session) settle(next conn.Next) conn.Next {
 	s.inData.Store(false)
-	s.send(&turn{sent: -1, gather: s.finishing.Load() > 0 && next < conn.Close})
-	next, idle := s.sum(next)
-	if next >= conn.Close {
+	s.mu.Lock()
+	s.pass(&turn{sent: -1, gather: s.finishing.Load() > 0 && next < conn.Close})
+	next, idle := s.sumLocked(next)
+	freed := s.freed != nil
+	if s.mu.Unlock(); next >= conn.Close {
 		s.sendLast()
 	}
 	if idle {
 		s.SetState(http.StateIdle)
 	}
-	s.free()
+	if freed {
+		s.free()
+	}
 	if len(s.fed) > 0 { // they have their turn after other connections
 		s.settleSoon()
 	}
@@ -192,11 +196,9 @@ func (s *Session) free() {
 	}
 }
 
-// sum decides what comes next, when what is ready has been sent. idle: the last request has
+// sumLocked decides what comes next, when what is ready has been sent. idle: the last request has
 // ended.
-func (s *Session) sum(next conn.Next) (_ conn.Next, idle bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Session) sumLocked(next conn.Next) (_ conn.Next, idle bool) {
 	switch {
 	case next >= conn.Close:
 	case s.closing:
