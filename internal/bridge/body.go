@@ -21,6 +21,9 @@ type Body struct {
 	final  bool      // immutable: a read that timed out must not be tried again
 	last   bool      // immutable: nothing can follow the body on this connection, nor a trailer
 	awaits bool      // immutable: the client waits for 100 (Continue); x is not reused then
+	// Left is how many bytes are still to be read, or fewer if the Message does not know; its
+	// ReadBody counts them.
+	Left int64
 
 	mu     sync.Mutex
 	closed bool
@@ -32,9 +35,7 @@ type Body struct {
 	reading   bool
 	readingMu sync.Mutex
 	err       error // sticky: the framing is lost
-	// earlyClose: closed with more unread than is worth draining.
-	earlyClose bool
-	timedOut   bool
+	timedOut  bool
 	// hurry: the deadline is chert's own, see limitReads; it does not mean that
 	// the client is slow.
 	hurry atomic.Bool
@@ -163,7 +164,7 @@ func (b *Body) endRead() {
 }
 
 // Close implements io.Closer. It reads the rest if that is small, so that the
-// connection can be kept.
+// connection can be kept; otherwise the body stays Unfinished.
 func (b *Body) Close() error {
 	if b.last {
 		b.endRead()
@@ -186,14 +187,10 @@ func (b *Body) Close() error {
 	// If the connection is not kept, the handler's Close reads nevertheless, as with
 	// net/http: the client may send everything before it reads the response.
 	closes := b.over && b.x.Res.CloseAfter.Load()
-	if b.awaits && b.x.Res.canContinue.Load() || b.x.m.BodyLeft() > maxDrain || closes || b.timedOut {
-		b.earlyClose = true
+	if b.awaits && b.x.Res.canContinue.Load() || b.Left > maxDrain || closes || b.timedOut {
 		return nil
 	}
-	n, err := b.drain(maxDrain)
-	if n == maxDrain || errors.Is(err, os.ErrDeadlineExceeded) {
-		b.earlyClose = true
-	}
+	_, err := b.drain(maxDrain)
 	return err
 }
 
@@ -209,8 +206,9 @@ func (b *Body) drain(limit int64) (int64, error) {
 // DrainBeforeHead reads the rest of the body before the answer's head is
 // sent: many clients send everything before they read anything, and would wait
 // for this server while it waits for them. It reports whether the connection
-// can be kept, and whether there was more than is worth reading.
-func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
+// can be kept, and whether there was more than is worth reading. aside calls what may
+// wait for the client.
+func (b *Body) DrainBeforeHead(aside func(f func())) (keep, tooBig bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -219,12 +217,12 @@ func (b *Body) DrainBeforeHead() (keep, tooBig bool) {
 		return true, false
 	case b.closed || b.err != nil || b.timedOut:
 		return false, false
-	case b.x.m.BodyLeft() >= maxDrain:
+	case b.Left >= maxDrain:
 		return false, true
 	}
 	var n int64
 	var err error
-	b.x.m.Aside(func() { n, err = b.drain(maxDrain + 1) })
+	aside(func() { n, err = b.drain(maxDrain + 1) })
 	if n > maxDrain {
 		return false, true
 	}
@@ -258,13 +256,6 @@ func (b *Body) interrupt() {
 		b.err = nil
 	}
 	restore()
-}
-
-// invalidate makes every later Read fail, without reading.
-func (b *Body) invalidate() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
 }
 
 // lockedBody is the body as a Reader for a caller that holds its lock.

@@ -121,13 +121,6 @@ func (x *Exchange) use(f func()) bool {
 	return true
 }
 
-// end is the last moment at which the connection is the exchange's.
-func (x *Exchange) end() {
-	x.life.Lock()
-	x.over = true
-	x.life.Unlock()
-}
-
 // Gone records that the client has disconnected, by a reset or not, if the
 // connection is still the exchange's.
 func (x *Exchange) Gone(byReset bool) {
@@ -199,8 +192,7 @@ func (x *Exchange) AllRead() {
 // goroutine, and returns what Serve would.
 func (x *Exchange) Cut(e exec.End) conn.Next {
 	x.c.LogEnd(e)
-	x.m.Release()
-	next := x.abort()
+	next := x.conclude((*Response).abort)
 	if e.Exited() && next != conn.Detached && !x.Shared { // what shares a connection is counted by its session
 		x.accountEarly()
 	}
@@ -231,31 +223,35 @@ func (x *Exchange) Serve() conn.Next {
 		}
 		x.run()
 	}
-	x.m.Release()
-	return x.finish()
+	return x.conclude((*Response).finish)
 }
 
-// finish completes the response after the handler has returned and returns how
+// conclude ends the exchange, whose handler runs no more, and the response with end. It returns how
 // the connection continues.
-func (x *Exchange) finish() conn.Next {
+func (x *Exchange) conclude(end func(*Response) (conn.Next, Outcome)) conn.Next {
+	x.m.Release()
 	(*reqContext)(x).cancel(context.Canceled)
 	if x.Body != nil {
 		x.Body.interrupt()
 	}
-	next, o := x.Res.finish()
+	next, o := end(&x.Res)
 	if next == conn.Detached {
 		x.handOver()
 		return next
 	}
-	x.follow(&o)
+	if o.Watched() {
+		x.c.Follow(x.tail(), &o)
+	}
 	if x.Body != nil {
 		x.Body.Close()
-		if !x.Res.broken && (x.Body.Unfinished() || x.Body.earlyClose) {
+		if !x.Res.broken && x.Body.Unfinished() {
 			next = conn.Linger
 		}
 	}
 	x.removeFiles()
-	x.end()
+	x.life.Lock()
+	x.over = true // from here on the connection is no longer the exchange's
+	x.life.Unlock()
 	return next
 }
 
@@ -264,30 +260,6 @@ func (x *Exchange) removeFiles() {
 	if x.Req.MultipartForm != nil {
 		x.Req.MultipartForm.RemoveAll()
 	}
-}
-
-// abort ends the connection after a handler's panic. What was already flushed
-// or gathered is sent, so that the client sees the partial response.
-func (x *Exchange) abort() conn.Next {
-	(*reqContext)(x).cancel(context.Canceled)
-	if x.Body != nil {
-		x.Body.interrupt()
-	}
-	next, o := x.Res.abort()
-	x.follow(&o)
-	if next == conn.Detached {
-		x.handOver()
-	} else if x.Body != nil {
-		if x.Body.Unfinished() {
-			next = conn.Linger
-		}
-		x.Body.invalidate()
-	}
-	if next != conn.Detached {
-		x.removeFiles()
-	}
-	x.end()
-	return next
 }
 
 // hijack takes the connection from the server. A goroutine of the handler that

@@ -29,7 +29,6 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.noContinue()
 	if w.wroteHeader {
 		w.flushStage()
-		w.complete(nil)
 	}
 	if err := w.flush(); err != nil {
 		return nil, nil, err
@@ -54,8 +53,7 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.x.accountEarly()
 	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)
 	w.x.m.Release()
-	o = w.outcome()
-	w.end()
+	o = w.end()
 	if hook != nil {
 		w.x.c.ConnState(hook, http.StateHijacked)
 	}

@@ -26,7 +26,7 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 		})
 	}
 	return w.passOn(http.StatusOK, false, func(c *Client) *Ending {
-		h := &held{c: c, back: m.Session(), chunked: !w.x.m.Raw(), last: w.CloseAfter.Load()}
+		h := &held{c: c, back: m.Session(), chunked: w.Chunked, last: w.CloseAfter.Load()}
 		// What is left of the body is not the next request (RFC 9112 section 6.3).
 		h.unread = w.x.Body != nil && !w.x.Body.sawEOF
 		h.source = begin(h.answer)

@@ -12,13 +12,14 @@ import (
 )
 
 // A Message is one request and its response as a version of HTTP encodes them.
-// Methods are called with the response's lock held, ReadBody and BodyLeft with
-// the body's; they may wait for the peer.
+// Methods are called with the response's lock held, ReadBody with the body's; they
+// may wait for the peer.
 type Message interface {
-	// Begin allocates the response's buffers before its first byte is written,
-	// End releases them.
+	// Begin allocates the response's buffers before its first byte is written, and End
+	// releases them. held is how many bytes of the body the Message has been given but
+	// has not passed to the Link, and will not.
 	Begin() *Progress
-	End()
+	End() (held int64)
 	// Interim sends a response with a 1xx status immediately, if the peer
 	// supports it.
 	Interim(status int, h http.Header) error
@@ -34,22 +35,12 @@ type Message interface {
 	// Finish ends the response, whose body has been written, and returns how the
 	// connection continues. h has the trailers.
 	Finish(h http.Header) conn.Next
-	// Held is how many bytes the Message has received but not passed to the
-	// Link, and will not.
-	Held() int64
 	// Release releases the handler's slot, once it has returned or taken the
-	// connection: what follows may wait for the peer. It may be called again. Aside
-	// releases the slot while it calls f, which may wait for the server's own reasons.
+	// connection: what follows may wait for the peer. It may be called again.
 	Release()
-	Aside(f func())
-	// Raw reports whether bytes may be written to the Link directly, bypassing Data, after a Flush.
-	Raw() bool
 	// ReadBody reads the request's body. It returns io.EOF with the last bytes,
 	// or after them, when the trailers have been read.
 	ReadBody(p []byte) (int, error)
-	// BodyLeft is how many bytes of the body are still to be read, or fewer if
-	// that is not known.
-	BodyLeft() int64
 }
 
 // Progress is the state of a response that is being written.
@@ -59,6 +50,7 @@ type Progress struct {
 	Length   int64 // declared Content-Length, -1 for none
 	Written  int64 // of the body
 	HeadOut  bool  // Complete was called
+	Chunked  bool  // Complete has decided that Data frames the body, which otherwise is what the Link gets
 	Trailers []string
 	Given    int64 // of the body, passed to Message and Link
 	Err      error // of the connection; sticky

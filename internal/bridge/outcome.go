@@ -59,23 +59,23 @@ func (w *Response) Arrived() (t time.Time, ok bool) {
 	return sys.Epoch().Add(time.Duration(since)), since != 0
 }
 
-// outcome returns the Outcome of w. mu is held, and nothing more is sent.
-func (w *Response) outcome() (o Outcome) {
-	if w.Progress == nil || w.watcher == nil {
+// end is after the last use of Progress, and returns the Outcome. mu is held, and nothing more
+// is sent.
+func (w *Response) end() (o Outcome) {
+	p := w.Progress
+	if p == nil {
 		return o
 	}
-	o.watcher, o.cfg, o.peer = w.watcher, w.x.c.Config, w.x.c.Link.Peer().RemoteAddr
-	if w.HeadOut {
-		o.d.Status, o.d.Body = w.Status, max(w.Given-w.x.m.Held(), 0)
+	w.Progress = nil
+	if o.watcher = p.watcher; o.watcher != nil {
+		o.cfg, o.peer = w.x.c.Config, w.x.c.Link.Peer().RemoteAddr
 	}
+	if o.d.Body = p.Given; p.HeadOut {
+		o.d.Status = p.Status
+	}
+	// p is the Message's again.
+	o.d.Body = max(o.d.Body-w.x.m.End(), 0)
 	return o
-}
-
-// follow is Client.Follow for the response of x.
-func (x *Exchange) follow(o *Outcome) {
-	if o.watcher != nil {
-		x.c.Follow(x.tail(), o)
-	}
 }
 
 // Follow notifies the watcher of o, if there is one, of the delivery of the

@@ -26,7 +26,7 @@ func (w *Response) Outlive(begin func(s takeover.Stream, chunked bool) takeover.
 		}
 		c.Link.Share()
 		l := &lasting{c: c}
-		l.source = begin(l, !w.x.m.Raw())
+		l.source = begin(l, w.Chunked)
 		w.x.seldom().taken = l
 		l.count(true)
 		return &l.Ending

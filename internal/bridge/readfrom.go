@@ -122,8 +122,7 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 		w.writeHeader(http.StatusOK)
 	}
 	w.flushStage()
-	w.complete(nil)
-	if w.x.IsHEAD || !BodyAllowed(w.Status) || !w.x.m.Raw() {
+	if w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {
 		return 0, nil
 	}
 	if w.Length != -1 {

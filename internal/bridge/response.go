@@ -59,14 +59,6 @@ func (w *Response) begin() {
 	}
 }
 
-// end is after the last use of Progress. mu is held.
-func (w *Response) end() {
-	if w.Progress != nil {
-		w.Progress = nil
-		w.x.m.End()
-	}
-}
-
 func (w *Response) hijacked() bool { return w.taken.Load() != nil }
 
 // unusable returns why the handler may not use the connection, or nil. mu is held.
@@ -227,30 +219,25 @@ func (w *Response) stage(p []byte) (n int, err error) {
 	return n + len(p), nil
 }
 
+// flushStage sends what is held back, and the head.
 func (w *Response) flushStage() error {
-	if len(w.Staged) == 0 {
-		return w.Err
-	}
 	err := w.emit(w.Staged)
 	w.Staged = w.Staged[:0]
 	return err
 }
 
-// emit sends p as the next piece of the body, after the head if that was not sent yet.
+// emit sends p, which may be empty, as the next piece of the body, after the head if that
+// was not sent yet.
 func (w *Response) emit(p []byte) error {
-	if w.complete(p); w.x.IsHEAD || w.Err != nil {
-		return w.Err
-	}
-	w.Given += int64(len(p))
-	w.failed(w.x.m.Data(p))
-	return w.Err
-}
-
-func (w *Response) complete(p []byte) {
 	if !w.HeadOut {
 		w.HeadOut = true
 		w.failed(w.x.m.Complete(p))
 	}
+	if len(p) > 0 && !w.x.IsHEAD && w.Err == nil {
+		w.Given += int64(len(p))
+		w.failed(w.x.m.Data(p))
+	}
+	return w.Err
 }
 
 // flush sends what was written so far.
@@ -278,7 +265,6 @@ func (w *Response) FlushError() error {
 		w.writeHeader(http.StatusOK)
 	}
 	w.flushStage()
-	w.complete(nil)
 	return w.flush()
 }
 
@@ -365,18 +351,17 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	if w.hijacked() {
 		return conn.Detached, Outcome{}
 	}
-	w.Done = true
 	if !w.wroteHeader {
 		w.implicitHeader()
 	}
+	w.Done = true
 	w.flushStage()
-	w.complete(nil)
 	next := w.x.m.Finish(w.header)
 	w.broken = w.Err != nil
 	w.status = int32(w.Status)
-	o := w.outcome()
-	o.d.Complete = !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
-	w.end()
+	whole := !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
+	o := w.end()
+	o.d.Complete = whole
 	return next, o
 }
 
@@ -395,12 +380,11 @@ func (w *Response) implicitHeader() {
 			status = bad
 		}
 	}
-	w.Done = false
 	w.writeHeader(status)
-	w.Done = true
 }
 
-// abort ends the response of a handler that panicked.
+// abort ends the response of a handler that panicked. What was already flushed or gathered
+// is sent, so that the client sees the partial response.
 func (w *Response) abort() (next conn.Next, o Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -408,16 +392,14 @@ func (w *Response) abort() (next conn.Next, o Outcome) {
 		return conn.Detached, o
 	}
 	w.Done = true
+	w.CloseAfter.Store(true)
 	if w.Progress != nil && w.HeadOut {
 		// Otherwise there is at most the beginning of a head, which no client
 		// could use.
 		w.status = int32(w.Status)
-		w.CloseAfter.Store(true)
 		w.flush()
 	}
-	o = w.outcome()
-	w.end()
-	return conn.Close, o
+	return conn.Close, w.end()
 }
 
 // complain logs a handler's mistake with its source location.

@@ -73,7 +73,6 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 		return errStatus
 	}
 	w.flushStage()
-	w.complete(nil)
 	if err := w.flush(); err != nil {
 		return err
 	}
@@ -86,9 +85,8 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 	w.taken.Store(&hook)
 	w.status = int32(w.Status)
 	w.x.accountEarly()
-	o := w.outcome()
-	w.x.ending().begin(&o, w.Status)
-	w.end()
+	o := w.end()
+	w.x.ending().begin(&o, int(w.status))
 	if exact && c.ConnState != nil && hook != nil {
 		c.ConnState(hook, http.StateHijacked)
 	}

@@ -26,12 +26,11 @@ type progress struct {
 	bridge.Progress
 	// out is a head, then the bytes gathered before they are written: in
 	// wireBuf, unless a head is larger.
-	out      []byte
-	head     head // what is in out between Head and Complete
-	chunking bool
-	last     conn.Write
-	lost     int64 // of Held
-	begun    bool  // something of it was passed to the Link
+	out   []byte
+	head  head // what is in out between Head and Complete
+	last  conn.Write
+	lost  int64 // of the body, by Data that has failed
+	begun bool  // something of it was passed to the Link
 }
 
 var writings = sync.Pool{New: func() any { return new(writing) }}
@@ -43,10 +42,12 @@ func (x *exchange) Begin() *bridge.Progress {
 	return &w.Progress
 }
 
-func (x *exchange) End() {
-	x.writing.progress = progress{}
-	writings.Put(x.writing)
-	x.writing = nil
+func (x *exchange) End() (held int64) {
+	w := x.writing
+	held = int64(len(w.out)) + w.lost
+	w.progress, x.writing = progress{}, nil
+	writings.Put(w)
+	return held
 }
 
 func (x *exchange) Interim(status int, h http.Header) error {
@@ -69,7 +70,7 @@ func (x *exchange) Interim(status int, h http.Header) error {
 
 func (x *exchange) Data(p []byte) error {
 	w := x.writing
-	if !w.chunking {
+	if !w.Chunked {
 		return x.gather(p)
 	}
 	if len(w.out) > wireSize-32 {
@@ -124,25 +125,23 @@ func (x *exchange) Flush() error {
 	return x.pass(have, nil)
 }
 
-func (x *exchange) Raw() bool   { return !x.writing.chunking }
-func (x *exchange) Held() int64 { return int64(len(x.writing.out)) + x.writing.lost }
-func (x *exchange) Release()    { x.s.release() }
+func (x *exchange) Release() { x.s.release() }
 
-func (x *exchange) Aside(f func()) {
+// aside calls f, which may wait for the client for the server's own reasons, without the slot.
+func (x *exchange) aside(f func()) {
 	s := x.s
-	if !x.body.chunked && x.body.remain <= int64(len(s.Link.Buffered())) || !s.release() {
-		f()
-		return
+	waits := x.body.chunked || x.body.Left > int64(len(s.Link.Buffered()))
+	slotted := waits && s.release()
+	if f(); slotted {
+		s.Link.Lent().Yield()
+		s.Slots.Rejoin()
+		s.facts.Or(slot)
 	}
-	f()
-	s.Link.Lent().Yield()
-	s.Slots.Rejoin()
-	s.facts.Or(slot)
 }
 
 func (x *exchange) Finish(h http.Header) conn.Next {
 	w := x.writing
-	if w.chunking && !x.IsHEAD {
+	if w.Chunked && !x.IsHEAD {
 		w.endChunks(h)
 	}
 	if w.Err == nil && len(w.out) > 0 {

@@ -15,7 +15,6 @@ type body struct {
 	in      conn.Lent
 	te      [1]string // what Request.TransferEncoding points to
 	chunked bool
-	remain  int64 // of a body with a length
 	dec     http1.Chunked
 	inTail  bool // the last chunk was read, the trailer section follows
 }
@@ -34,24 +33,22 @@ func (x *exchange) initBody(h *http1.Request) {
 		r.ContentLength = -1
 		r.Header.Del("Content-Length")
 	} else {
-		r.ContentLength, b.remain = h.ContentLength, h.ContentLength
+		r.ContentLength, b.Left = h.ContentLength, h.ContentLength
 	}
 	x.SetBody(&b.Body, h.Chunked, !h.Chunked && !x.keepAlive, h.ExpectContinue)
 }
-
-func (x *exchange) BodyLeft() int64 { return x.body.remain }
 
 func (x *exchange) ReadBody(p []byte) (int, error) {
 	b := x.body
 	if b.chunked {
 		return x.readChunked(b, p)
 	}
-	if int64(len(p)) > b.remain {
-		p = p[:b.remain]
+	if int64(len(p)) > b.Left {
+		p = p[:b.Left]
 	}
 	n, err := b.in.Read(p)
-	b.remain -= int64(n)
-	if b.remain == 0 {
+	b.Left -= int64(n)
+	if b.Left == 0 {
 		return n, io.EOF
 	}
 	// RFC 9112 section 8: a body shorter than its Content-Length is incomplete.

@@ -210,7 +210,7 @@ func (x *exchange) drainBody(add *extra) {
 	if x.body == nil || x.Res.FullDuplex.Load() || last && (!x.Res.Done || x.Awaited() || x.s.lingers()) {
 		return
 	}
-	keep, tooBig := x.body.DrainBeforeHead()
+	keep, tooBig := x.body.DrainBeforeHead(x.aside)
 	switch {
 	case last:
 	case tooBig:
@@ -268,7 +268,7 @@ func (x *exchange) decideFraming(add *extra) {
 		x.Res.CloseAfter.Store(true)
 		h.encoding.cut = true
 	default:
-		w.chunking = true
+		w.Chunked = true
 		add.encoding = "chunked"
 		if te == "chunked" {
 			h.encoding.cut = true

@@ -149,8 +149,6 @@ func (s *Session) refundLocked(st *stream, n uint32) {
 	}
 }
 
-func (st *stream) BodyLeft() int64 { return 0 }
-
 func (st *stream) ReadBody(p []byte) (n int, err error) {
 	s := st.s
 	s.mu.Lock()

@@ -32,9 +32,9 @@ func (st *stream) Begin() *bridge.Progress {
 	return &st.writing.Progress
 }
 
-func (st *stream) End() {
-	st.writing.End()
-	st.writing = nil
+func (st *stream) End() (held int64) {
+	held, st.writing = st.writing.End(), nil
+	return held
 }
 
 func (st *stream) Interim(status int, h http.Header) error {
@@ -123,6 +123,3 @@ func (st *stream) Finish(h http.Header) conn.Next {
 	}
 	return conn.More
 }
-
-func (st *stream) Raw() bool   { return false }
-func (st *stream) Held() int64 { return st.writing.Held() }

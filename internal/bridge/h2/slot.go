@@ -48,5 +48,3 @@ func (st *stream) Release() {
 		st.s.Slots.Release()
 	}
 }
-
-func (st *stream) Aside(f func()) { f() }

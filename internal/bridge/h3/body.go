@@ -113,9 +113,6 @@ func (st *stream) atEnd() bool {
 	return st.eof && st.in == nil
 }
 
-// BodyLeft implements bridge.Message.
-func (st *stream) BodyLeft() int64 { return 0 }
-
 // DropBody implements bridge.BodyDropper.
 func (st *stream) DropBody() {
 	st.mu.Lock()

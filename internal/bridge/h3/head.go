@@ -36,9 +36,9 @@ func (st *stream) Begin() *bridge.Progress {
 }
 
 // End implements bridge.Message.
-func (st *stream) End() {
-	st.writing.End()
-	st.writing = nil
+func (st *stream) End() (held int64) {
+	held, st.writing = st.writing.End(), nil
+	return held
 }
 
 // Interim implements bridge.Message.
@@ -105,9 +105,3 @@ func (st *stream) Finish(h http.Header) conn.Next {
 	}
 	return conn.More
 }
-
-// Raw implements bridge.Message.
-func (st *stream) Raw() bool { return false }
-
-// Held implements bridge.Message.
-func (st *stream) Held() int64 { return st.writing.Held() }

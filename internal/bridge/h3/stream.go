@@ -242,9 +242,6 @@ func (st *stream) Release() {
 	}
 }
 
-// Aside implements bridge.Message.
-func (st *stream) Aside(f func()) { f() }
-
 // own is a stream as a bridge.Stream. The methods of its tunnel are for the session that takes the
 // stream over, from Share on.
 type own struct{ st *stream }

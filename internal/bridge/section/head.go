@@ -88,9 +88,11 @@ func Begin(enc Encoder) *Writing {
 }
 
 // End gives w back.
-func (w *Writing) End() {
+func (w *Writing) End() (held int64) {
+	held = int64(len(w.body)) + w.Lost
 	w.progress = progress{}
 	writings.Put(w)
+	return held
 }
 
 // Interim appends the section of a response with a 1xx status.
@@ -251,9 +253,6 @@ func (w *Writing) Gathered() []byte {
 	w.body = w.body[:0]
 	return have
 }
-
-// Held is how much of the body is gathered or lost.
-func (w *Writing) Held() int64 { return int64(len(w.body)) + w.Lost }
 
 // Short reports whether the body is not as long as the head says.
 func (w *Writing) Short(isHEAD bool) bool {
