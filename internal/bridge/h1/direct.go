@@ -170,7 +170,7 @@ func (r *request) each(yield func(name, value []byte) bool) {
 }
 
 // serveDirect answers r, or passes it to the plain way.
-func (s *Session) serveDirect(r *request, busy bool) conn.Next {
+func (s *Session) serveDirect(r *request, busy bool) (next conn.Next, served bool) {
 	now := int64(0)
 	if s.is(onLoops) && s.Link.OnLoop() {
 		// The loop's time, which needs no call: when it found the request, or
@@ -188,7 +188,7 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.direct = nil
 		s.release()
 		s.account(r)
-		return conn.Close
+		return conn.Close, false
 	}
 	if s.direct = nil; r.time.Lost() {
 		s.Found(s)
@@ -200,32 +200,32 @@ func (s *Session) serveDirect(r *request, busy bool) conn.Next {
 		s.account(r)
 		s.abandon(r)
 		s.Link.Discard(len(r.raw))
-		return conn.Close
-	case !r.answered:
-		outbound.Drop(r.x.Plan())
-		return s.serveAfterAll(r)
-	}
-	if r.x.Missed() { // what the handler has made was not made of the body
-		s.BodiesRead.Store(true)
-		s.abandon(r)
-		return s.serveAfterAll(r)
+		return conn.Close, false
+	case !r.answered || r.x.Missed():
+		if r.answered { // what the handler has made was not made of the body
+			s.BodiesRead.Store(true)
+			s.abandon(r)
+		} else {
+			outbound.Drop(r.x.Plan())
+		}
+		return s.serveAfterAll(r), true
 	}
 	if plan, ok := r.x.Plan().(*outbound.Plan); ok {
 		return s.forward(r, plan)
 	}
 	s.release()
 	n, in := len(r.raw), r.in
-	next := s.sendDirect(r, now, !in.open && len(s.Link.Buffered()) > n)
+	next = s.sendDirect(r, now, !in.open && len(s.Link.Buffered()) > n)
 	if busy {
 		s.Report(bridge.ForRoom, s.Link.Buffered())
 	}
 	switch s.Link.Discard(n); {
 	case in.open && next == conn.More:
-		return s.skip(in)
+		return s.skip(in), false
 	case in.open && next == conn.Close:
-		return conn.Linger
+		return conn.Linger, false
 	}
-	return s.settle(next)
+	return s.settle(next), true
 }
 
 // handling is the handler of a request as conn.UserCode.

@@ -32,22 +32,16 @@ type forwarded struct {
 	gather   int      // how much of the body has to come before the exchange begins
 	out      *buf.Buf // what is to be sent to the client; nil for nothing
 	edits    *bridge.Edits
-	via      string
-	outer    *forward.Outer
+	head     forward.Response // Close: the connection ends after the response
 	pattern  string
 	time     bridge.Timing
 	deadline int64 // of the whole response, of sys.Nanotime; 0 for none
 	readBy   int64 // of the whole request
 	status   int32 // of the final response; 0 before it
 	next     conn.Next
-	trailers bool // the client accepts them
 	chunked  bool
 	crlf     bool // of a chunk whose data has been sent
-	last     bool // the connection ends after the response
-	alive    bool // the client permits another request
-	stalled  bool // the client has no room
 	expects  bool // the client waits for a 100
-	spoilt   bool // where the next request would begin is not known
 	begun    bool // the exchange has
 	inside   bool // what ends the exchange does not end the connection: the caller does what next says
 	over     bool
@@ -63,19 +57,20 @@ var (
 const maxAhead = 16 << 10
 
 // forward leaves r to p. Its bytes have not been discarded.
-func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
+func (s *Session) forward(r *request, p *outbound.Plan) (next conn.Next, served bool) {
 	out := buf.Get(len(r.raw) + 256)
 	var err error
 	if out.B, p.Sent, err = forward.AppendRequest(out.B, r.raw, &r.head, &p.Request); err != nil {
 		out.Release()
 		outbound.Drop(p)
-		return s.serveAfterAll(r) // which answers it
+		return s.serveAfterAll(r), true // which answers it
 	}
 	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)
 	p.Out, p.Open, p.Chunked, p.Asks = out, r.in.open, r.in.chunked, r.head.ExpectContinue && r.in.open
 	s.release()
-	f := &forwarded{s: s, link: s.Link.(*conn.Conn), via: p.Via, outer: p.Outer, trailers: p.Sent.Trailers,
-		time: r.time, pattern: r.x.Pattern(), alive: r.head.KeepAlive, in: r.in, gather: p.Gather, expects: p.Asks}
+	f := &forwarded{s: s, link: s.Link.(*conn.Conn), time: r.time, pattern: r.x.Pattern(), in: r.in, gather: p.Gather,
+		expects: p.Asks, head: forward.Response{
+			Minor: 1, Close: !r.head.KeepAlive, Trailers: p.Sent.Trailers, Via: p.Via, Outer: p.Outer}}
 	if s.ReadTimeout > 0 {
 		f.readBy = s.Link.Now() - f.time.Head + int64(s.ReadTimeout)
 	}
@@ -88,12 +83,11 @@ func (s *Session) forward(r *request, p *outbound.Plan) conn.Next {
 	f.Pass(&s.Client, r.x.TakeWatcher())
 	s.Link.Discard(len(r.raw))
 	r.free()
-	s.facts.Or(away)
 	s.Link.Switch(f)
 	if !s.Link.OnLoop() {
-		return conn.Requeue // Data begins on the loop
+		return conn.Requeue, false // Data begins on the loop
 	}
-	return f.begin()
+	return f.begin(), false
 }
 
 // begin begins the exchange, and returns what is to happen on the client's connection.
@@ -122,9 +116,8 @@ func (f *forwarded) Data(eof bool) conn.Next {
 		return conn.Close
 	case !f.begun:
 		return f.begin()
-	case f.stalled && !f.link.Out().Blocked():
-		f.stalled = false
-		f.x.Resume()
+	case !f.link.Out().Blocked():
+		f.x.Resume() // after a Flush that was full
 	}
 	return f.pump()
 }
@@ -159,12 +152,11 @@ func (f *forwarded) ended(complete bool) {
 func (f *forwarded) Sent(lost int64) { f.Over(&f.s.Client, lost, true) }
 
 func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
-	o := forward.Response{Minor: 1, Trailers: f.trailers, Via: f.via, Outer: f.outer, Add: add}
 	if !r.Interim() {
-		f.status = int32(r.Status)
-		f.last = f.isLast()
-		o.Close = f.last
-		f.SetStatus(r.Status)
+		f.answers(r.Status)
+	}
+	o := f.head
+	if o.Add = add; !r.Interim() {
 		o.Add = f.addKept(add, head, r)
 		if alt := f.s.AltSvc.Line(); alt != nil {
 			o.Add = slices.Concat(o.Add, alt)
@@ -183,6 +175,14 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	b.B = out
 	f.chunked = framing == http1.FramingChunked
 	return nil
+}
+
+// answers notes the status of the final response, which begins, and whether the connection ends after it, as far as
+// is known then.
+func (f *forwarded) answers(status int) {
+	f.status = int32(status)
+	f.SetStatus(status)
+	f.head.Close = f.head.Close || !f.s.KeepAlives() || f.in.open && (f.expects || !f.in.skippable())
 }
 
 // edit appends head, of a response, as middleware changes it.
@@ -286,11 +286,6 @@ func (f *forwarded) broken() {
 
 // leave does what is to happen next on the client's connection, whose response is over.
 func (f *forwarded) leave(next conn.Next) {
-	f.s.facts.And(^away)
-	f.does(next)
-}
-
-func (f *forwarded) does(next conn.Next) {
 	if f.inside {
 		f.next = next
 		return
@@ -307,7 +302,7 @@ func (f *forwarded) Flush() (full bool, err error) {
 	if !f.link.Out().Blocked() {
 		return false, nil
 	}
-	switch f.stalled = true; {
+	switch {
 	case f.inside:
 	case f.in.open:
 		f.link.Sent()
@@ -321,7 +316,7 @@ func (f *forwarded) End(b []byte, fields []http1.Field) {
 	if f.chunked {
 		out := f.buffer(len(b) + 16)
 		out.B = append(f.endChunk(out.B), "0\r\n"...)
-		if f.trailers {
+		if f.head.Trailers {
 			out.B = forward.AppendTrailer(out.B, b, fields)
 		} else {
 			out.B = append(out.B, "\r\n"...)
@@ -339,20 +334,19 @@ func (f *forwarded) finish() {
 	s := f.s
 	if f.in.open {
 		next := conn.Linger
-		if s.facts.And(^away); !f.last {
+		if !f.head.Close {
 			next = s.skip(f.in)
 		}
-		f.does(next)
+		f.leave(next)
 		return
 	}
 	s.Link.Switch(s)
 	next := conn.Close
-	if !f.last {
+	if !f.head.Close {
 		next = s.settle(conn.More)
 	}
-	s.facts.And(^away)
 	switch {
-	case next != conn.More || f.inside:
+	case next != conn.More:
 	case len(s.Link.Buffered()) > 0:
 		next = conn.Requeue
 	default:
@@ -372,8 +366,7 @@ func (f *forwarded) Fail(reason.Code) {
 		return
 	}
 	a := f.edits.Instead(&f.s.Client, f.x.Method(), f.x.Route().Instead())
-	f.status, f.last = int32(a.Status), f.isLast()
-	f.SetStatus(a.Status)
+	f.answers(a.Status)
 	f.Given(len(a.Body))
 	out := f.buffer(1024 + len(a.Body))
 	out.B = appendAnswer(out.B, a.Status, a.Fields)
@@ -381,7 +374,7 @@ func (f *forwarded) Fail(reason.Code) {
 		out.B = bridge.AppendDate(out.B, f.link.Now())
 	}
 	out.B = append(out.B, f.s.AltSvc.Line()...)
-	if f.last {
+	if f.head.Close {
 		out.B = append(out.B, "Connection: close\r\n"...)
 	}
 	out.B = append(append(out.B, "\r\n"...), a.Body...)

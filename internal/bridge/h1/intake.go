@@ -64,7 +64,6 @@ var _ conn.Duplex = (*skipping)(nil)
 // skip gives the connection back to HTTP/1 when the rest of a body was read.
 func (s *Session) skip(in intake) conn.Next {
 	k := &skipping{s: s, in: in, left: maxSkip}
-	s.facts.Or(away)
 	s.Link.SetDeadline(s.Link.Now() + int64(s.DrainFor))
 	if s.Link.Switch(k); !s.Link.OnLoop() {
 		return conn.Requeue // Data begins on the loop
@@ -97,7 +96,6 @@ func (k *skipping) Data(eof bool) conn.Next {
 		l.Discard(used)
 	}
 	l.Switch(k.s)
-	k.s.facts.And(^away)
 	if next := k.s.settle(conn.More); next != conn.More {
 		return next
 	}

@@ -80,7 +80,6 @@ const (
 	draining                    // Drain has set the deadline; used by the owner only
 	slot                        // it has a slot
 	broken                      // user code has panicked after its handler
-	away                        // another session has the link: a request is forwarded, or its body skipped
 )
 
 func (s *Session) is(fact uint32) bool { return s.facts.Load()&fact != 0 }
@@ -196,7 +195,9 @@ func (s *Session) Data(eof bool) conn.Next {
 	}
 }
 
-// request serves the next request, if its head has arrived completely.
+// request serves the next request, if its head has arrived completely. served: another may follow, if next is
+// conn.More. If not, nothing more has come, or another session has the link: a request is forwarded, or its body
+// skipped.
 func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.stage == sending { // it has been sent
 		s.stage = between
@@ -259,8 +260,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	s.begun, s.stage = true, between
 	if s.takeDirect(r, b, n, busy) {
 		r.time = t
-		next := s.serveDirect(r, busy)
-		return next, !s.is(away)
+		return s.serveDirect(r, busy)
 	}
 	x, err := s.newExchange(&r.head, b[:n], t)
 	if r.free(); err != nil {

@@ -73,15 +73,11 @@ func (f *forwarded) malformed() conn.Next {
 	return f.spoil(http.StatusBadRequest, "request body malformed")
 }
 
-// spoil ends the exchange of a client that has not sent its body as announced.
+// spoil ends the exchange of a client that has not sent its body as announced: where the next request would begin
+// is not known.
 func (f *forwarded) spoil(status int, why string) conn.Next {
-	f.spoilt, f.inside = true, true
+	f.head.Close, f.inside = true, true
 	f.x.Spoil(status, why)
 	f.inside = false
 	return f.next
-}
-
-// isLast reports whether the connection ends after the response, as far as is known when that begins.
-func (f *forwarded) isLast() bool {
-	return !f.alive || !f.s.KeepAlives() || f.spoilt || f.in.open && (f.expects || !f.in.skippable())
 }
