@@ -16,6 +16,7 @@ import (
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -246,6 +247,53 @@ func (h *plainly) ServeDirect(x *direct.Exchange) bool {
 func (h *plainly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.plain.Add(1)
 	h.Handler.ServeHTTP(w, r)
+}
+
+// afterwards asks for the body when what it wraps has left the request to another server.
+type afterwards struct{ plainly }
+
+func (h *afterwards) ServeDirect(x *direct.Exchange) bool {
+	answered := h.plainly.ServeDirect(x)
+	(*wire.Exchange)(x).Body()
+	return answered
+}
+
+// TestPlanOfMissedBody: a request that is served again because its body is needed does not keep its place at the
+// server that it was to be forwarded to.
+func TestPlanOfMissedBody(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"1", "2"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			o := start(t, echo)
+			s := &setup{}
+			h := &afterwards{plainly{Handler: s.handler(t, o.addr())}}
+			ts := http2Server(t, chert.EngineAuto, h)
+			c := http.DefaultClient
+			if version == "2" {
+				c = h2c(t)
+			}
+			in, out := io.Pipe()
+			r, err := http.NewRequest("POST", "http://"+ts.ListenAddr, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				servertest.Eventually(t, "served again", func() bool { return h.plain.Load() == 1 })
+				io.WriteString(out, "abc")
+				out.Close()
+			}()
+			res, err := c.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if body, err := io.ReadAll(res.Body); string(body) != "abc" || err != nil {
+				t.Errorf("%s %q: %v", res.Status, body, err)
+			}
+			s.unblamed(t)
+		})
+	}
 }
 
 // TestConversationHTTP2: a response goes on while the body of its request does, without a goroutine.

@@ -202,11 +202,10 @@ func (s *Session) serveDirect(r *request, busy bool) (next conn.Next, served boo
 		s.Link.Discard(len(r.raw))
 		return conn.Close, false
 	case !r.answered || r.x.Missed():
+		outbound.Drop(r.x.Plan())
 		if r.answered { // what the handler has made was not made of the body
 			s.BodiesRead.Store(true)
 			s.abandon(r)
-		} else {
-			outbound.Drop(r.x.Plan())
 		}
 		return s.serveAfterAll(r), true
 	}

@@ -126,6 +126,7 @@ func (r *request) finish() (kept bool) {
 	case !r.answered:
 		outbound.Drop(r.x.Plan())
 	case r.x.Missed(): // what the handler has made was not made of the body
+		outbound.Drop(r.x.Plan())
 		s.BodiesRead.Store(true)
 	case r.x.Plan() == nil:
 		r.send()
