@@ -136,10 +136,8 @@ var generalOptions = http.HandlerFunc(func(w http.ResponseWriter, r *http.Reques
 		// Read a little, so that a well-meant body does not cost the connection.
 		const little = 4 << 10
 		n, _ := io.Copy(io.Discard, io.LimitReader(r.Body, little+1))
-		if w, ok := w.(hijackable); ok && n > little {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.TooLarge()
+		if _, ok := w.(hijackable); ok && n > little {
+			w.Header().Set("Connection", "close")
 		}
 	}
 })

@@ -36,7 +36,6 @@ type Response struct {
 	*Progress
 	wroteHeader bool  // WriteHeader was called, or Write in its place
 	Done        bool  // the handler has returned
-	LimitHit    bool  // http.MaxBytesReader asked to close
 	broken      bool  // the connection has failed; known at the end
 	status      int32 // of what was sent, 0 for nothing; known at the end
 
@@ -301,18 +300,6 @@ func (w *Response) control(f func(), hijacked func(net.Conn) error) error {
 		return errDone
 	}
 	return nil
-}
-
-// TooLarge marks the connection to be closed because its request's body is too large. mu is held.
-func (w *Response) TooLarge() {
-	w.CloseAfter.Store(true)
-	w.LimitHit = true
-	if !w.wroteHeader {
-		if w.header == nil {
-			w.header = make(http.Header)
-		}
-		w.header.Set("Connection", "close")
-	}
 }
 
 // CloseNotify implements http.CloseNotifier, which frameworks still use.

@@ -153,8 +153,6 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 	switch {
 	case w.Err != nil:
 		return bridge.Failure(w.Err)
-	case x.Res.LimitHit:
-		return conn.Linger
 	case x.Res.CloseAfter.Load():
 		return conn.Close
 	case !x.IsHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written:

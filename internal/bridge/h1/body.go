@@ -35,7 +35,7 @@ func (x *exchange) initBody(h *http1.Request) {
 	} else {
 		r.ContentLength, b.Left = h.ContentLength, h.ContentLength
 	}
-	x.SetBody(&b.Body, h.Chunked, !h.Chunked && !x.keepAlive, h.ExpectContinue)
+	x.SetBody(&b.Body, h.Chunked, !h.Chunked && !h.KeepAlive, h.ExpectContinue)
 }
 
 func (x *exchange) ReadBody(p []byte) (int, error) {

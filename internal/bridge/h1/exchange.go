@@ -17,13 +17,12 @@ type exchange struct {
 	bridge.Exchange
 	s *Session
 	// writing is nil before the first byte of the response is written, and after the last.
-	writing   *writing
-	body      *body // nil when there is none
-	minor     uint8
-	keepAlive bool      // the request allows it
-	more      bool      // another request had arrived when this one was parsed
-	unsent    bool      // the response could not be sent
-	next      conn.Next // of Run
+	writing *writing
+	body    *body // nil when there is none
+	minor   uint8
+	more    bool      // another request had arrived when this one was parsed
+	unsent  bool      // the response could not be sent
+	next    conn.Next // of Run
 }
 
 func (x *exchange) Session() conn.Session { return x.s }
@@ -58,8 +57,9 @@ func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*
 		// RFC 9112 section 3.2.2: the host of an absolute target takes precedence.
 		r.Host = str[h.Host.Start:h.Host.End]
 	}
-	r.Close = !h.KeepAlive
-	x.minor, x.keepAlive = h.Minor, h.KeepAlive
+	if x.minor, r.Close = h.Minor, !h.KeepAlive; r.Close {
+		x.Res.CloseAfter.Store(true)
+	}
 	if h.ExpectOther {
 		x.Refusal = bridge.ForExpectation
 	}

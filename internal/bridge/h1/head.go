@@ -189,14 +189,12 @@ func (x *exchange) Complete(p []byte) error {
 
 func (x *exchange) decideKeepAlive(add *extra, keepAlives bool) {
 	w := x.writing
-	old := x.minor == 0
 	switch {
-	case old && x.keepAlive && (x.IsHEAD || w.Length != -1 || !bridge.BodyAllowed(w.Status)):
-		if !w.head.connection.set() && !w.head.connection.cut {
-			add.connection = "keep-alive"
-		}
-	case old || !x.keepAlive:
-		x.Res.CloseAfter.Store(true)
+	case x.minor > 0 || x.Res.CloseAfter.Load():
+	case !x.IsHEAD && w.Length == -1 && bridge.BodyAllowed(w.Status):
+		x.Res.CloseAfter.Store(true) // the end of the connection ends the body
+	case !w.head.connection.set() && !w.head.connection.cut:
+		add.connection = "keep-alive"
 	}
 	if w.head.connection.value == "close" || !keepAlives || x.Awaited() {
 		// If the body is awaited, the client may or may not send it now; the next
@@ -212,14 +210,13 @@ func (x *exchange) drainBody(add *extra) {
 	}
 	keep, tooBig := x.body.DrainBeforeHead(x.aside)
 	switch {
-	case last:
+	case last || keep:
+		return
 	case tooBig:
-		x.Res.TooLarge()
 		x.writing.head.connection.cut = true
 		add.connection = "close"
-	case !keep:
-		x.Res.CloseAfter.Store(true)
 	}
+	x.Res.CloseAfter.Store(true)
 }
 
 // lingers reports whether the connection can be closed in one direction, after which what the client
