@@ -262,31 +262,24 @@ func (x *Exchange) removeFiles() {
 	}
 }
 
-// hijack takes the connection from the server. A goroutine of the handler that
-// still reads the body is stopped first, with an error.
-func (x *Exchange) hijack() (net.Conn, []byte, error) {
-	if x.Body != nil {
-		x.Body.interrupt()
-		x.Body.mu.Lock()
-		defer x.Body.mu.Unlock()
-	}
-	if x.Shared {
-		return nil, nil, http.ErrNotSupported
-	}
-	// Earlier answers may wait for the client, and the loop for life: see Gone.
-	if err := x.c.Link.Send(&conn.Write{Wait: conn.ForAll}); err != nil {
-		return nil, nil, err
+// cede ends the exchange's use of the connection by take, unless that fails. A goroutine of the
+// handler that still reads the body is stopped first, with an error.
+func (x *Exchange) cede(take func() error) error {
+	b := x.Body
+	if b != nil {
+		b.interrupt()
+		b.mu.Lock()
+		defer b.mu.Unlock()
 	}
 	x.life.Lock()
 	defer x.life.Unlock()
-	nc, rest, err := x.c.Link.Lent().Hijack()
-	if err == nil {
-		x.over = true
-		if x.Body != nil {
-			x.Body.closed = true
-		}
+	if err := take(); err != nil {
+		return err
 	}
-	return nc, rest, err
+	if x.over = true; b != nil {
+		b.closed = true
+	}
+	return nil
 }
 
 // Failure returns how a connection ends after a failed write: a client that

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -37,7 +38,16 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.x.c.ConnState != nil {
 		hook = w.x.c.Link.NetConn()
 	}
-	nc, rest, err := w.x.hijack()
+	var nc net.Conn
+	var rest []byte
+	// Earlier answers may wait for the client, and the loop for life: see Gone.
+	err := w.x.c.Link.Send(&conn.Write{Wait: conn.ForAll})
+	if err == nil {
+		err = w.x.cede(func() (err error) {
+			nc, rest, err = w.x.c.Link.Lent().Hijack()
+			return err
+		})
+	}
 	if err != nil {
 		// RFC 9110 section 15.2.2: what follows a 101 is in the new protocol, so it must
 		// not be read as requests.

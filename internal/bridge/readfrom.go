@@ -101,7 +101,7 @@ func (w *Response) zeroCopy(src io.Reader) (sent int64, ok bool, err error) {
 	if file == nil {
 		sent, ok, err = w.splice(sock, n)
 	} else if n > smallFile {
-		sent, ok, err = w.sendFile(file, n)
+		sent, ok, err = w.sendFile(file, -1, n)
 	}
 	if ok || err != nil {
 		return sent, true, err
@@ -122,7 +122,7 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 		w.writeHeader(http.StatusOK)
 	}
 	w.flushStage()
-	if w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {
+	if _, can := w.x.c.Link.(conn.Splicer); !can || w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {
 		return 0, nil
 	}
 	if w.Length != -1 {
@@ -168,15 +168,12 @@ func fileOf(src io.Reader) conn.File {
 	return f
 }
 
-// sendFile sends up to n bytes of f. ok is false if the system does not support
-// that.
-func (w *Response) sendFile(f conn.File, n int64) (sent int64, ok bool, err error) {
-	l, can := w.x.c.Link.(conn.Splicer)
-	if !can {
-		return 0, false, nil
-	}
+// sendFile sends up to n bytes of f, which beginZeroCopy has returned, as conn.Splicer does. ok
+// is false if the system does not support that.
+func (w *Response) sendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
+	l := w.x.c.Link.(conn.Splicer)
 	sent, err = w.passBy(n, func() (sent int64, err error) {
-		sent, ok, err = l.SendFile(f, -1, n)
+		sent, ok, err = l.SendFile(f, offset, n)
 		return sent, err
 	})
 	return sent, ok, err
@@ -197,8 +194,7 @@ func (w *Response) SendFile(f direct.File) error {
 			return err
 		}
 	}
-	l, can := w.x.c.Link.(conn.Splicer)
-	for begun := false; can && f.Len > 0; begun = true {
+	for begun := false; f.Len > 0; begun = true {
 		if begun && f.Check != nil {
 			if err := f.Check(); err != nil {
 				return err
@@ -211,11 +207,7 @@ func (w *Response) SendFile(f direct.File) error {
 		if err != nil || n <= 0 {
 			break // CopyTo will return why
 		}
-		ok := false
-		sent, err := w.passBy(n, func() (sent int64, err error) {
-			sent, ok, err = l.SendFile(f.File, f.Offset, n)
-			return sent, err
-		})
+		sent, ok, err := w.sendFile(f.File, f.Offset, n)
 		if !ok && err == nil {
 			break
 		}

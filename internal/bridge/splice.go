@@ -52,8 +52,8 @@ const spliceMax = 1 << 20
 // Close, and by nothing else. mu is not held meanwhile, so a handler that
 // returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
-	l, can := w.x.c.Link.(conn.Splicer)
-	if !sys.HaveSplice || w.x.Shared || !can || !l.CanRelay() {
+	l := w.x.c.Link.(conn.Splicer) // see beginZeroCopy
+	if !sys.HaveSplice || !l.CanRelay() {
 		return 0, false, nil
 	}
 	raw, err := src.SyscallConn()

@@ -76,8 +76,11 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 	if err := w.flush(); err != nil {
 		return err
 	}
-	w.x.passOn(take)
 	c := w.x.c
+	w.x.cede(func() error {
+		w.x.seldom().ending = take(c)
+		return nil
+	})
 	var hook net.Conn // none for a stream
 	if !w.x.Shared {
 		hook = c.Link.NetConn()
@@ -91,22 +94,6 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 		c.ConnState(hook, http.StateHijacked)
 	}
 	return nil
-}
-
-// passOn ends the exchange's use of the connection. A goroutine of the handler that
-// still reads the body is stopped, with an error.
-func (x *Exchange) passOn(take func(c *Client) *Ending) {
-	if x.Body != nil {
-		x.Body.interrupt()
-		x.Body.mu.Lock()
-		defer x.Body.mu.Unlock()
-		x.Body.closed = true
-	}
-	x.life.Lock()
-	defer x.life.Unlock()
-	x.over = true
-	ending := take(x.c)
-	x.seldom().ending = ending
 }
 
 // Taken returns the session that has taken over the connection, or nil.

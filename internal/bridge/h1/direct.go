@@ -268,19 +268,7 @@ func (s *Session) exitDirect(r *request) {
 // serveAfterAll serves a request the plain way after ServeDirect has declined it.
 func (s *Session) serveAfterAll(r *request) conn.Next {
 	exec.Call(r.x.Discard, s.LogEnd)
-	route := r.x.Pattern()
-	n := len(r.raw) - r.body
-	x, err := s.newExchange(&r.head, r.raw[:n], r.time)
-	t := r.time
-	r.free()
-	if err != nil {
-		t.Drop(s.Link.Tally())
-		s.release()
-		return s.refuse(err)
-	}
-	x.more = x.body == nil && len(s.Link.Buffered()) > n
-	s.Link.Discard(n)
-	return s.start(x, route)
+	return s.servePlain(r, len(r.raw)-r.body, r.time, r.x.Pattern(), false)
 }
 
 // sendDirect sends the answer that the handler of r has made. more means that
@@ -293,25 +281,13 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 		s.abandon(r)
 		return conn.Close
 	}
-	out := r.out[:0]
-	if a.Ready != nil {
-		out = append(out, a.Ready.Head(encodeAnswer)...)
-	} else {
-		out = appendAnswer(out, a.Status, a.Fields)
-	}
-	if !a.HasDate {
-		if now == 0 || !s.Link.OnLoop() {
-			now = sys.Nanotime()
-		}
-		out = bridge.AppendDate(out, now)
-	}
-	out = append(out, s.AltSvc.Line()...)
-	next = conn.More
-	if !r.head.KeepAlive || !s.KeepAlives() || r.in.open && (r.head.ExpectContinue || !r.in.skippable()) {
-		out = append(out, "Connection: close\r\n"...)
+	if next = conn.More; s.closes(!r.head.KeepAlive, r.head.ExpectContinue, &r.in) {
 		next = conn.Close
 	}
-	out = append(out, "\r\n"...)
+	if !s.Link.OnLoop() {
+		now = 0
+	}
+	out := s.appendAnswer(r.out[:0], &a, now, next == conn.Close)
 	w := &r.w
 	*w = conn.Write{Holder: r, Cork: more}
 	if a.File.File != nil {
@@ -397,12 +373,38 @@ func (r *request) ended(e exec.End) {
 	r.s.LogEnd(e)
 }
 
-// encodeAnswer returns the status line and the fields in HTTP/1.1 form.
-func encodeAnswer(status int, fields []wire.Field) []byte {
-	return appendAnswer(nil, status, fields)
+// closes reports whether the connection ends after a response that begins now. no: the client wants no other request.
+// expects: it waits for a 100 before it sends the body, so that the next bytes could be either that or a request.
+func (s *Session) closes(no, expects bool, in *intake) bool {
+	return no || !s.KeepAlives() || in.open && (expects || !in.skippable())
 }
 
-func appendAnswer(b []byte, status int, fields []wire.Field) []byte {
+// appendAnswer appends the head of a. now is of sys.Nanotime, or 0. last: the connection ends after it.
+func (s *Session) appendAnswer(b []byte, a *wire.Answer, now int64, last bool) []byte {
+	if a.Ready != nil {
+		b = append(b, a.Ready.Head(encodeAnswer)...)
+	} else {
+		b = appendFields(b, a.Status, a.Fields)
+	}
+	if !a.HasDate {
+		if now == 0 {
+			now = sys.Nanotime()
+		}
+		b = bridge.AppendDate(b, now)
+	}
+	b = append(b, s.AltSvc.Line()...)
+	if last {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// encodeAnswer returns the status line and the fields in HTTP/1.1 form.
+func encodeAnswer(status int, fields []wire.Field) []byte {
+	return appendFields(nil, status, fields)
+}
+
+func appendFields(b []byte, status int, fields []wire.Field) []byte {
 	b = http1.AppendStatusLine(b, 1, status)
 	for i := range fields {
 		b = http1.AppendField(b, fields[i].Name, fields[i].Value)

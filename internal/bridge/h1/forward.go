@@ -182,7 +182,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 func (f *forwarded) answers(status int) {
 	f.status = int32(status)
 	f.SetStatus(status)
-	f.head.Close = f.head.Close || !f.s.KeepAlives() || f.in.open && (f.expects || !f.in.skippable())
+	f.head.Close = f.s.closes(f.head.Close, f.expects, &f.in)
 }
 
 // edit appends head, of a response, as middleware changes it.
@@ -369,15 +369,7 @@ func (f *forwarded) Fail(reason.Code) {
 	f.answers(a.Status)
 	f.Given(len(a.Body))
 	out := f.buffer(1024 + len(a.Body))
-	out.B = appendAnswer(out.B, a.Status, a.Fields)
-	if !a.HasDate {
-		out.B = bridge.AppendDate(out.B, f.link.Now())
-	}
-	out.B = append(out.B, f.s.AltSvc.Line()...)
-	if f.head.Close {
-		out.B = append(out.B, "Connection: close\r\n"...)
-	}
-	out.B = append(append(out.B, "\r\n"...), a.Body...)
+	out.B = append(f.s.appendAnswer(out.B, &a, f.link.Now(), f.head.Close), a.Body...)
 	if f.sendOut(nil) == nil {
 		f.finish()
 	}

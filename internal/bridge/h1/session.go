@@ -262,17 +262,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 		r.time = t
 		return s.serveDirect(r, busy)
 	}
-	x, err := s.newExchange(&r.head, b[:n], t)
-	if r.free(); err != nil {
-		s.release()
-		return s.refuse(err), false
-	}
-	x.more = x.body == nil && len(b) > n
-	if busy {
-		x.Refusal = bridge.ForRoom
-	}
-	s.Link.Discard(n)
-	return s.start(x, ""), true
+	return s.servePlain(r, n, t, "", busy), true
 }
 
 // timing returns that of the request whose head has come.
@@ -314,9 +304,21 @@ func (s *Session) preface(b []byte, eof bool) (next conn.Next, is bool) {
 	return conn.More, true
 }
 
-// start runs the handler of x, on the loop if it is likely to be quick. route is
-// the pattern that a router has found.
-func (s *Session) start(x *exchange, route string) conn.Next {
+// servePlain runs the http.Handler for r, whose head has n bytes and came as t says, on the loop if
+// it is likely to be quick. route is the pattern that a router has found. busy: there is no slot.
+func (s *Session) servePlain(r *request, n int, t bridge.Timing, route string, busy bool) conn.Next {
+	b := s.Link.Buffered()
+	x, err := s.newExchange(&r.head, b[:n], t)
+	if r.free(); err != nil {
+		t.Drop(s.Link.Tally())
+		s.release()
+		return s.refuse(err)
+	}
+	x.more = x.body == nil && len(b) > n
+	s.Link.Discard(n)
+	if busy {
+		x.Refusal = bridge.ForRoom
+	}
 	if !s.is(onLoops) {
 		x.Note(route)
 		x.Way = stats.Goroutine
