@@ -41,15 +41,11 @@ type Body struct {
 	hurry atomic.Bool
 }
 
-// SetBody gives x a body, which must be zero, or none. final means that a read
+// SetBody gives x a body, which must be zero. final means that a read
 // that timed out must not be tried again, last that neither another request nor
 // a trailer can follow the body, and expectsContinue that the client waits for
 // 100 (Continue).
 func (x *Exchange) SetBody(b *Body, final, last, expectsContinue bool) {
-	if b == nil {
-		x.Req.Body = http.NoBody
-		return
-	}
 	x.facts.Store(unread)
 	b.x, b.final, b.last, b.awaits = x, final, last, expectsContinue
 	x.Body, x.Req.Body = b, b

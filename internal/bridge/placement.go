@@ -20,10 +20,14 @@ const (
 	Pooled
 )
 
-// Place decides where the handler of x runs, for a connection on a loop. route is
-// the pattern that a router has matched, "" without a router.
+// Place records what the request is known by from now on, and decides where its handler
+// runs, unless m is nil: then the connection is not on a loop. route is the pattern that a
+// router has matched, "" without a router.
 func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
-	x.Note(route)
+	x.target, x.route, x.method = x.Req.RequestURI, route, place.MethodOf(x.Req.Method)
+	if m == nil {
+		return false
+	}
 	if p := x.c.Placement; p != Adaptive {
 		x.quick = p == Inline
 		return x.quick
@@ -35,11 +39,6 @@ func (x *Exchange) Place(route string, m *place.Memo) (quick bool) {
 		x.quick = t.Quick(method, key, m)
 	}
 	return x.quick
-}
-
-// Note records what the request is known by from now on. Place does.
-func (x *Exchange) Note(route string) {
-	x.target, x.route, x.method = x.Req.RequestURI, route, place.MethodOf(x.Req.Method)
 }
 
 // Quick is what Place has said.

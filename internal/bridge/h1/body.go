@@ -19,12 +19,8 @@ type body struct {
 	inTail  bool // the last chunk was read, the trailer section follows
 }
 
-// initBody sets Req.Body as the head's framing says (RFC 9112 section 6.3).
+// initBody sets Req.Body of a request with a body, as the head's framing says (RFC 9112 section 6.3).
 func (x *exchange) initBody(h *http1.Request) {
-	if !h.Chunked && h.ContentLength <= 0 {
-		x.SetBody(nil, false, false, false)
-		return
-	}
 	b, r := &body{in: x.s.Link.Lent()}, &x.Req
 	x.body = b
 	if b.chunked = h.Chunked; h.Chunked {

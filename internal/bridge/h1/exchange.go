@@ -50,8 +50,10 @@ func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*
 		r.Proto = str[h.Target.End+1 : h.Target.End+9]
 	}
 	r.URL = &x.URL
-	if err := parseTarget(r, h.Form); err != nil {
-		return nil, err
+	if h.Form != http1.FormOrigin || !bridge.PlainTarget(r.URL, r.RequestURI) {
+		if err := parseTarget(r, h.Form); err != nil {
+			return nil, err
+		}
 	}
 	if r.Host = x.URL.Host; r.Host == "" && h.HasHost {
 		// RFC 9112 section 3.2.2: the host of an absolute target takes precedence.
@@ -69,7 +71,9 @@ func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*
 		_, most := s.cfg.Head.Get()
 		bridge.AnnounceTrailers(r, most)
 	}
-	x.initBody(h)
+	if r.Body = http.NoBody; h.Chunked || h.ContentLength > 0 {
+		x.initBody(h)
+	}
 	if h.Preface {
 		// As in net/http, for handlers that take over the connection
 		// (x/net/http2/h2c); otherwise the connection is closed after the
@@ -121,9 +125,6 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) {
 // parseTarget fills r.URL from r.RequestURI.
 func parseTarget(r *http.Request, form http1.Form) error {
 	target := r.RequestURI
-	if form == http1.FormOrigin && bridge.PlainTarget(r.URL, target) {
-		return nil
-	}
 	authority := form == http1.FormAuthority
 	if authority {
 		target = "http://" + target

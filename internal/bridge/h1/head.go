@@ -31,14 +31,14 @@ type noted struct {
 	cut        bool
 }
 
-func (f *noted) set() bool { return f.end > f.start }
+// absent reports whether the handler has left the field to the server.
+func (f *noted) absent() bool { return f.end == f.start && !f.cut }
 
 // extra are the fields that the server adds, in the order in which they are
 // written after the handler's own.
 type extra struct {
 	altSvc      []byte
-	date        bool
-	now         int64 // of sys.Nanotime
+	date        int64 // of sys.Nanotime; 0 for none
 	length      int64 // -1 for none
 	contentType string
 	connection  string
@@ -130,18 +130,12 @@ func (w *writing) declareTrailers(vv []string) {
 	}
 }
 
-// takeBack removes the cut fields' lines from the buffer.
+// takeBack removes the cut fields' lines from the buffer: from the last to the first, as Head has
+// sorted them by name, so that the positions of the others stay valid.
 func (w *writing) takeBack() {
 	h := &w.head
-	cut := func(f *noted) bool { return f.cut && f.set() }
-	if !cut(&h.connection) && !cut(&h.encoding) && !cut(&h.length) && !cut(&h.contentType) {
-		return
-	}
-	fields := [...]*noted{&h.connection, &h.encoding, &h.length, &h.contentType}
-	// From the last to the first, so that the positions of the others stay valid.
-	slices.SortFunc(fields[:], func(a, b *noted) int { return b.start - a.start })
-	for _, f := range fields {
-		if cut(f) {
+	for _, f := range [...]*noted{&h.encoding, &h.contentType, &h.length, &h.connection} {
+		if f.cut {
 			w.out = slices.Delete(w.out, f.start, f.end)
 		}
 	}
@@ -153,10 +147,12 @@ func (x *exchange) Complete(p []byte) error {
 	w := x.writing
 	h := &w.head
 	add := extra{length: -1, altSvc: x.s.AltSvc.Line()}
-	if add.date = !h.hasDate; add.date && x.InTurn && x.s.Link.OnLoop() {
-		add.now = x.Time.HeadAt() // the loop's time: the handler still has the lease
-	} else if add.date {
-		add.now = sys.Nanotime()
+	switch {
+	case h.hasDate:
+	case x.InTurn && x.s.Link.OnLoop():
+		add.date = x.Time.HeadAt() // the loop's time: the handler still has the lease
+	default:
+		add.date = sys.Nanotime()
 	}
 	keepAlives := x.s.KeepAlives()
 	// A handler that has returned without a length and without trailers has
@@ -164,7 +160,7 @@ func (x *exchange) Complete(p []byte) error {
 	// of GET's body is unknown, nor where no length is allowed (RFC 9110
 	// section 8.6).
 	if x.Res.Done && !h.trailers && h.encoding.value == "" && bridge.BodyAllowed(w.Status) &&
-		!h.length.set() && !h.length.cut && (!x.IsHEAD || len(p) > 0) {
+		h.length.absent() && (!x.IsHEAD || len(p) > 0) {
 		w.Length = int64(len(p))
 		add.length = w.Length
 	}
@@ -193,7 +189,7 @@ func (x *exchange) decideKeepAlive(add *extra, keepAlives bool) {
 	case x.minor > 0 || x.Res.CloseAfter.Load():
 	case !x.IsHEAD && w.Length == -1 && bridge.BodyAllowed(w.Status):
 		x.Res.CloseAfter.Store(true) // the end of the connection ends the body
-	case !w.head.connection.set() && !w.head.connection.cut:
+	case w.head.connection.absent():
 		add.connection = "keep-alive"
 	}
 	if w.head.connection.value == "close" || !keepAlives || x.Awaited() {
@@ -240,7 +236,7 @@ func (x *exchange) decideType(add *extra, p []byte) {
 	case !bridge.BodyAllowed(x.writing.Status):
 		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
 		h.length.cut, h.encoding.cut = true, true
-	case !h.coded && !h.contentType.set() && !h.contentType.cut && h.encoding.value == "" && len(p) > 0:
+	case !h.coded && h.contentType.absent() && h.encoding.value == "" && len(p) > 0:
 		add.contentType = bridge.ContentType(p)
 	}
 }
@@ -275,8 +271,8 @@ func (x *exchange) decideFraming(add *extra) {
 }
 
 func (e *extra) append(b []byte) []byte {
-	if e.date {
-		b = bridge.AppendDate(b, e.now)
+	if e.date != 0 {
+		b = bridge.AppendDate(b, e.date)
 	}
 	b = append(b, e.altSvc...)
 	if e.length >= 0 {

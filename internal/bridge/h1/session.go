@@ -319,17 +319,14 @@ func (s *Session) servePlain(r *request, n int, t bridge.Timing, route string, b
 	if busy {
 		x.Refusal = bridge.ForRoom
 	}
+	memo := &s.memo
 	if !s.is(onLoops) {
-		x.Note(route)
-		x.Way = stats.Goroutine
-		x.Time.Select(nil, false)
-		s.cur.Store(x)
-		return s.serve(x)
+		memo = nil
 	}
 	here := s.Link.OnLoop()
-	quick := (x.Place(route, &s.memo) || x.Refusal == bridge.ForRoom) && here
+	quick := (x.Place(route, memo) || busy) && here
 	if x.Time.Select(s.Link.Tally(), quick); !quick {
-		x.Way = stats.Pooled
+		x.Way = s.way(stats.Pooled)
 	}
 	if here {
 		x.InTurn = x.Time.HeadAt() == s.Link.Now()
@@ -349,9 +346,7 @@ func (s *Session) serve(x *exchange) conn.Next {
 	next := x.next
 	s.cur.Store(nil)
 	if next != conn.Detached {
-		if s.is(onLoops) {
-			x.Learn(waited)
-		}
+		x.Learn(waited)
 		if x.unsent {
 			x.Unsent()
 		}

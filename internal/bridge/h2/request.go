@@ -71,7 +71,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 func (st *stream) placed(route string, t *section.Target) (deferred bool) {
 	s := st.s
 	if !s.loops {
-		st.Note(route)
+		st.Place(route, nil)
 		return false
 	}
 	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || len(t.Protocol) > 0 || !s.Link.OnLoop() {
@@ -195,7 +195,7 @@ func (st *stream) makeRequest(r *request, t *section.Target, end bool) error {
 		s.Refuse(int(st.status), errMalformed.Reason, nil)
 		return s.malformed(st.id)
 	case end:
-		st.SetBody(nil, false, false, false)
+		st.Req.Body = http.NoBody
 	default:
 		st.Req.ContentLength = t.Length
 		st.awaits = t.Expect

@@ -160,7 +160,7 @@ func (st *stream) prioritize(p priority.Priority) {
 // initBody sets the request's body.
 func (st *stream) initBody(t *section.Target, end bool) {
 	if end {
-		st.SetBody(nil, false, false, false)
+		st.Req.Body = http.NoBody
 		return
 	}
 	st.Req.ContentLength = t.Length
