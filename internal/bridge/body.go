@@ -62,7 +62,7 @@ func (x *Exchange) Awaited() bool { return x.Body != nil && x.Body.awaits && x.i
 func (b *Body) Read(p []byte) (int, error) {
 	// Before mu is taken: a Write that sends the head holds the response's lock
 	// and then wants this one.
-	if b.awaits && b.x.Res.canContinue.Load() && !b.isClosed() {
+	if b.awaits && b.x.Res.canContinue.Load() {
 		b.x.Res.sendContinue()
 	}
 	b.mu.Lock()
@@ -75,12 +75,6 @@ func (b *Body) Read(p []byte) (int, error) {
 		err = http.ErrBodyReadAfterClose // interrupt waits for mu
 	}
 	return n, err
-}
-
-func (b *Body) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed || b.over
 }
 
 // read is Read with b.mu held.
@@ -171,6 +165,8 @@ func (b *Body) Close() error {
 		return nil
 	}
 	b.closed = true
+	// A client that has not got its 100 by now gets none, and may not send the body.
+	unasked := b.awaits && b.x.Res.canContinue.Swap(false)
 	if b.sawEOF || b.err != nil {
 		return b.err
 	}
@@ -183,7 +179,7 @@ func (b *Body) Close() error {
 	// If the connection is not kept, the handler's Close reads nevertheless, as with
 	// net/http: the client may send everything before it reads the response.
 	closes := b.over && b.x.Res.CloseAfter.Load()
-	if b.awaits && b.x.Res.canContinue.Load() || b.Left > maxDrain || closes || b.timedOut {
+	if unasked || b.Left > maxDrain || closes || b.timedOut {
 		return nil
 	}
 	_, err := b.drain(maxDrain)

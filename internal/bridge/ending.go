@@ -64,7 +64,7 @@ func (e *Ending) watch(w wire.Watcher) bool {
 // whether there are any.
 func (e *Ending) handed(c *Client) (watched bool) {
 	e.mu.Lock()
-	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
+	o := Outcome{watcher: e.watcher, c: c}
 	e.mu.Unlock()
 	if o.watcher != nil && !o.keep() {
 		o.watcher = nil
@@ -98,7 +98,7 @@ func (e *Ending) Over(c *Client, lost int64, complete bool) {
 // notify is called once, when the handler has returned and all is over.
 func (e *Ending) notify(c *Client) {
 	e.mu.Lock()
-	o := Outcome{watcher: e.watcher, cfg: c.Config, peer: c.Link.Peer().RemoteAddr}
+	o := Outcome{watcher: e.watcher, c: c}
 	e.watcher = nil
 	o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
 	e.mu.Unlock()

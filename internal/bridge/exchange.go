@@ -293,10 +293,8 @@ func Failure(err error) conn.Next {
 }
 
 // LogEnd logs the panic of user code that was called for the client, if there was one.
-func (c *Client) LogEnd(e exec.End) { c.logEnd(c.Link.Peer().RemoteAddr, e) }
-
-func (cfg *Config) logEnd(peer string, e exec.End) {
+func (c *Client) LogEnd(e exec.End) {
 	if v, ok := e.Panic(); ok {
-		cfg.Logf("http: panic serving %v: %v\n%s", peer, v, exec.Stack())
+		c.Logf("http: panic serving %v: %v\n%s", c.Link.Peer().RemoteAddr, v, exec.Stack())
 	}
 }

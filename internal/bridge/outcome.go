@@ -15,11 +15,8 @@ import (
 // zero value has no watcher.
 type Outcome struct {
 	watcher wire.Watcher
-	// Of the client, which may belong to an exchange that is reused before the watcher is
-	// notified.
-	cfg  *Config
-	peer string
-	d    wire.Delivery // if none of it is lost
+	c       *Client       // set before the watcher is called
+	d       wire.Delivery // if none of it is lost
 }
 
 // OutcomeOf returns the Outcome of a complete answer.
@@ -67,9 +64,7 @@ func (w *Response) end() (o Outcome) {
 		return o
 	}
 	w.Progress = nil
-	if o.watcher = p.watcher; o.watcher != nil {
-		o.cfg, o.peer = w.x.c.Config, w.x.c.Link.Peer().RemoteAddr
-	}
+	o.watcher, o.c = p.watcher, w.x.c
 	if o.d.Body = p.Given; p.HeadOut {
 		o.d.Status = p.Status
 	}
@@ -85,7 +80,7 @@ func (c *Client) Follow(t Tail, o *Outcome) {
 	if o.watcher == nil {
 		return
 	}
-	o.cfg, o.peer = c.Config, c.Link.Peer().RemoteAddr
+	o.c = c
 	waiting, lost := t.Unsent()
 	if waiting == 0 {
 		o.notify(lost)
@@ -119,7 +114,7 @@ func (o *Outcome) Sent(lost int64) {
 
 // call calls the watcher, whose panic is not the handler's.
 func (o *Outcome) call(f func()) (returned bool) {
-	return exec.Call(f, func(e exec.End) { o.cfg.logEnd(o.peer, e) })
+	return exec.Call(f, o.c.LogEnd)
 }
 
 func (o *Outcome) notify(lost int64) {

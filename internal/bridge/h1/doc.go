@@ -10,8 +10,8 @@ package h1
 // One request:
 //
 //	Session.Data -> http1.Request.Parse -> newExchange (request, URL, context, response in one block)
-//	start        -> on the loop if it is likely to be quick, else Link.Go
-//	serve        -> handler -> Exchange.finish -> exchange.Finish -> Link.Send
+//	servePlain   -> on the loop if it is likely to be quick, else conn.Elsewhere
+//	serve        -> Link.Do -> handler -> Exchange.conclude -> exchange.Finish -> Link.Send
 //
 // Or, if the handler is a direct.Handler and the request is complete:
 //
