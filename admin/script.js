@@ -123,6 +123,7 @@ function record(r) {
     for (const key of ["rate", "p99", "open", "running", "loops"]) past[key] = [];
     past.since = r.since;
   }
+  if (r.average) return; // of hours, not of a second
   remember(past.rate, r.requests);
   remember(past.p99, r.stages[0].p99);
   remember(past.open, r.conns.open);
@@ -234,9 +235,10 @@ function loops(r, color) {
     canvas.ariaHidden = "true";
     row.cells[1].append(canvas);
   }), (cell, l) => {
+    const lately = past.loops[l.index] || [];
     set(cell[0], String(l.index));
-    lane(cell[1].firstElementChild, past.loops[l.index], top, color);
-    const handed = past.loops[l.index].reduce((n, s) => n + s.handovers, 0);
+    lane(cell[1].firstElementChild, lately, top, color);
+    const handed = lately.reduce((n, s) => n + s.handovers, 0);
     [percent(l.busy), number(l.inline + l.direct), number(l.pooled), number(handed), number(l.connections), number(l.atWork),
       time(l.turnP99), l.stale ? "> 100 ms" : time(l.lag)].forEach((text, i) => set(cell[i + 2], text));
     cell[9].classList.toggle("bad", l.stale || l.lag > 5e7);
@@ -420,11 +422,19 @@ function state(text, kind) {
   $("dot").className = "dot " + kind;
 }
 
-// A browser connects again by itself when a stream ends, but not after an error status.
+// A browser connects again by itself when a stream ends, but not after an error status, nor if the other end has gone
+// without a word: then the figures are old, and the connection stays open for minutes.
+let stream, heard;
 function connect() {
-  const stream = new EventSource("events");
-  stream.onopen = () => state("live", "live");
+  heard = Date.now();
+  stream = new EventSource("events");
+  stream.onopen = () => {
+    heard = Date.now();
+    state("live", "live");
+  };
   stream.onmessage = e => {
+    heard = Date.now();
+    if ($("dot").className !== "dot live") state("live", "live");
     const r = JSON.parse(e.data);
     if (!r) return;
     record(r);
@@ -438,6 +448,14 @@ function connect() {
   };
 }
 connect();
+setInterval(() => {
+  const silence = Date.now() - heard;
+  if (stream.readyState !== EventSource.OPEN || silence < 5000) return;
+  state("no figures for seconds; trying again", "lost");
+  if (silence < 10000) return;
+  stream.close(); // calls no handler
+  connect();
+}, 1000);
 look();
 setInterval(look, 10000);
 ask();

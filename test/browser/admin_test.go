@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,8 @@ type fake struct {
 	asked  atomic.Int64
 	loops  int
 	routes []string
-	many   int // requests in progress
+	many   int    // requests in progress
+	held   uint64 // hand-overs of each loop before the page has come
 }
 
 func newFake() *fake {
@@ -63,7 +65,7 @@ func (f *fake) Stats() (s stats.Snapshot) {
 		s.Routes = append(s.Routes, r)
 	}
 	for i := range f.loops {
-		l := stats.Loop{Turns: n * 1000, Events: n * 4000, Inline: n * 40_000, Pooled: n * uint64(5_000*(i+1)), Direct: n * 3000, Handovers: n / uint64(3+i),
+		l := stats.Loop{Turns: n * 1000, Events: n * 4000, Inline: n * 40_000, Pooled: n * uint64(5_000*(i+1)), Direct: n * 3000, Handovers: f.held + n/uint64(3+i),
 			Connections: 2500, AtWork: 12, Lag: 40 * time.Microsecond, Stale: i == 3}
 		l.Turn.Observe(300*time.Microsecond, n*16*uint64(i+1))
 		s.Loops = append(s.Loops, l)
@@ -263,6 +265,78 @@ func TestAdminReconnects(t *testing.T) {
 	if n := eval[int](t, tab, `past.rate.length`); n > 30 {
 		t.Errorf("the history has %d seconds of the old process", n)
 	}
+}
+
+// What has happened before the page has come is not among what the last minute has brought.
+func TestAdminLastMinute(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	f.held = 5000
+	origin, _ := serveAdmin(t, "127.0.0.1:0", admin.New(f, nil))
+	tab := openTab(t, origin)
+	tab.visit(t, origin+"/")
+	await(t, tab, live+` && !latest.average`)
+	for i := range f.loops {
+		got := eval[string](t, tab, fmt.Sprintf(`$("loops").rows[%d].cells[5].textContent`, i))
+		if n, err := strconv.Atoi(got); err != nil || n > 60 {
+			t.Errorf("loop %d has %q hand-overs in the last minute", i, got)
+		}
+	}
+	if top := eval[float64](t, tab, `Math.max(...past.rate)`); top < 1000 {
+		t.Errorf("the most requests in a second of the last minute are %v", top)
+	}
+	if n := eval[int](t, tab, `past.rate.filter(n => n < 1000).length`); n != 0 {
+		t.Errorf("%d seconds of the history are averages since the start", n)
+	}
+}
+
+// silent lets event streams through while it is not set, and otherwise keeps their connections and sends nothing, as a
+// tunnel whose other end has gone.
+type silent struct {
+	http.Handler
+	on      atomic.Bool
+	streams atomic.Int64
+}
+
+func (s *silent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/events" {
+		s.streams.Add(1)
+		w = &mute{w, &s.on}
+	}
+	s.Handler.ServeHTTP(w, r)
+}
+
+type mute struct {
+	http.ResponseWriter
+	on *atomic.Bool
+}
+
+func (m *mute) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+
+func (m *mute) Write(p []byte) (int, error) {
+	if m.on.Load() {
+		return len(p), nil
+	}
+	return m.ResponseWriter.Write(p)
+}
+
+// A page that gets no figures any more does not say that they are live, though its connection is open, and looks for
+// another one.
+func TestAdminSilence(t *testing.T) {
+	t.Parallel()
+	s := &silent{Handler: admin.New(newFake(), nil)}
+	origin, _ := serveAdmin(t, "127.0.0.1:0", s)
+	tab := startTab(t, origin) // the page ends a stream
+	tab.visit(t, origin+"/")
+	await(t, tab, live)
+	s.on.Store(true)
+	await(t, tab, `$("state").textContent.startsWith("no figures") && $("dot").className === "dot lost"`)
+	before := s.streams.Load()
+	for s.streams.Load() == before {
+		eval[int](t, tab, `new Promise(r => setTimeout(() => r(1), 20))`)
+	}
+	s.on.Store(false)
+	await(t, tab, live)
 }
 
 // Nothing is wider than the window, the focus is visible, and tables have headers.
