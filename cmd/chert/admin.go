@@ -28,6 +28,7 @@ type adminServer struct {
 	srv      *chert.Server
 	draining atomic.Bool
 	shown    atomic.Pointer[shown] // a reload changes it
+	left     chan struct{}         // closed when another process has the address
 }
 
 // shown is what the page shows of a server's setup.
@@ -59,12 +60,12 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 			return nil, fmt.Errorf("--admin %s: %w", e, err)
 		}
 	}
-	a := &adminServer{}
+	a := &adminServer{left: make(chan struct{})}
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 256,
-		Handler: admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
+		Handler: a.untilLeft(admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
 			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams, Stores: stores,
-			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams, Stores: stores})})}
+			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams, Stores: stores})}))}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
 	}
@@ -142,11 +143,33 @@ func (a *adminServer) drain() {
 	}
 }
 
+// untilLeft ends event streams when another process has the address: a page that follows one connects again, and would
+// otherwise show this process for as long as it drains.
+func (a *adminServer) untilLeft(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/events" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-a.left:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
 // giveWay leaves the address to another process. The result awaits that; requests under way are answered.
 func (a *adminServer) giveWay(ctx context.Context, over time.Duration) (wait func()) {
 	if a == nil {
 		return func() {}
 	}
+	close(a.left)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -364,6 +364,41 @@ func TestUpgradesOverlap(t *testing.T) {
 	}
 }
 
+// The admin page follows the process that serves: its event stream ends when that is another one, though the old one
+// has a request to finish.
+func TestUpgradeAdmin(t *testing.T) {
+	t.Parallel()
+	u := startUpgradable(t, "serve", "www", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	page := urlPattern.FindString(u.line())
+	held, err := net.Dial("tcp", addrOf(t, u.urls[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	io.WriteString(held, "GET /f HTTP/1.1\r\n")
+	c := newClient(t, "")
+	until(t, func() bool {
+		_, counters := get(t, c, page+"stats")
+		return strings.Contains(counters, `"Active":1,`)
+	})
+	res, err := c.Get(page + "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	pid := u.upgrade()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Errorf("the stream: %v", err)
+	}
+	io.WriteString(held, "Host: a\r\n\r\n")
+	held.SetReadDeadline(time.Now().Add(patience))
+	line, err := bufio.NewReader(held).ReadString('\n')
+	if line != "HTTP/1.1 200 OK\r\n" {
+		t.Errorf("the old process has gone before the stream has ended: %q, %v", line, err)
+	}
+	u.end(pid)
+}
+
 // SIGUSR2 upgrades too, without --control.
 func TestUpgradeBySignal(t *testing.T) {
 	t.Parallel()
