@@ -85,6 +85,7 @@ type content struct {
 	name     string
 	report   *interval.Report
 	view     view
+	asked    view // what the server was asked for beside the report
 	order    order
 	requests []interval.Running
 	conns    []stats.Connection
@@ -341,16 +342,18 @@ func (c *content) screen(width, height int, state string) []line {
 	// Loops get a third of what is left: routes are what people come for.
 	lines = append(lines, loops(c.report, max((height-len(lines))/3, 4))...)
 	lines = append(lines, line{})
-	switch c.view {
-	case viewRoutes:
+	switch {
+	case c.view == viewRoutes:
 		lines = append(lines, routes(c.report, c.order, width)...)
-	case viewRequests:
+	case c.view != c.asked: // an empty list would say that there is nothing
+		lines = append(lines, line{"asking for the " + viewNames[c.view], dim})
+	case c.view == viewRequests:
 		lines = append(lines, requests(c.requests)...)
-	case viewConnections:
+	case c.view == viewConnections:
 		lines = append(lines, connections(c.conns, c.at)...)
-	case viewUpstreams:
+	case c.view == viewUpstreams:
 		lines = append(lines, upstreams(&c.now, &c.old)...)
-	case viewSites:
+	case c.view == viewSites:
 		lines = append(lines, sites(&c.setup, c.at)...)
 	}
 	lines = lines[:min(len(lines), max(height-1, 0))]

@@ -98,7 +98,7 @@ const (
 // got is what a fetch has brought.
 type got struct {
 	sample *interval.Sample
-	show   content // requests and connections
+	show   content // what the view needs beside it
 	err    error
 }
 
@@ -156,6 +156,7 @@ func (s *screen) fetch(ctx context.Context, v view) (g got) {
 	if g.sample, g.err = s.client.Sample(ctx); g.err != nil {
 		return g
 	}
+	g.show.asked = v
 	switch v {
 	case viewRequests:
 		g.show.requests, g.err = s.client.Requests(ctx, maxListed)
@@ -182,13 +183,17 @@ func (s *screen) take(g got) {
 	s.before = g.sample
 	if s.paused {
 		s.state = "paused; space goes on, q quits"
-		return
+		if s.show.asked == s.show.view || g.show.asked != s.show.view {
+			return
+		}
+		report = s.show.report // a view that was not there yet is filled
 	}
 	s.show.report = report
 	if !g.show.now.At.IsZero() {
 		s.show.old, s.show.now = s.show.now, g.show.now
 	}
 	s.show.requests, s.show.conns, s.show.setup, s.show.at = g.show.requests, g.show.conns, g.show.setup, g.show.at
+	s.show.asked = g.show.asked
 }
 
 // key does what a key means, and returns false to quit.

@@ -392,6 +392,43 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A view that was selected just now does not say that there is nothing, and is filled while the rest is paused.
+func TestViewsBeforeTheirData(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		key  byte
+		view view
+		want string // on the screen, when the server has answered
+	}{{'c', viewConnections, "UNSENT"}, {'u', viewUpstreams, "IN FLIGHT"}, {'s', viewSites, "EXPIRES IN"}, {'\t', viewRequests, "RUNNING"}} {
+		for _, paused := range []bool{false, true} {
+			c, _ := serve(t)
+			s := newScreen(c, Options{}, nil, nil)
+			s.before, _ = c.Sample(t.Context())
+			s.take(s.fetch(t.Context(), viewRoutes))
+			text := func() string { return fmt.Sprint(s.show.screen(100, 40, "")) }
+			if paused {
+				s.key(' ')
+			}
+			report := s.show.report
+			s.key(tt.key)
+			if got := text(); strings.Contains(got, tt.want) || !strings.Contains(got, "asking for the "+viewNames[tt.view]) {
+				t.Errorf("%c: before the answer: %s", tt.key, got)
+			}
+			s.take(s.fetch(t.Context(), viewRoutes)) // it was under way when the key came
+			if got := text(); strings.Contains(got, tt.want) {
+				t.Errorf("%c: after the answer to another question: %s", tt.key, got)
+			}
+			s.take(s.fetch(t.Context(), s.show.view))
+			if got := text(); !strings.Contains(got, tt.want) || strings.Contains(got, "asking") {
+				t.Errorf("%c: %s", tt.key, got)
+			}
+			if (s.show.report == report) != paused {
+				t.Errorf("%c, paused %t: the report has changed %t", tt.key, paused, s.show.report != report)
+			}
+		}
+	}
+}
+
 func TestReadKeys(t *testing.T) {
 	t.Parallel()
 	keys := make(chan byte, 10)
