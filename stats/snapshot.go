@@ -27,7 +27,7 @@ type Snapshot struct {
 	// those of Go's runtime for connections on goroutines.
 	Syscalls []Count
 	// Timeouts are connections or requests that ended because a limit of time was
-	// exceeded, by the limit: "head", "read", "write", "idle", "stall", "handshake".
+	// exceeded, by the limit: "head", "read", "write", "idle", "stall", "ping", "handshake".
 	Timeouts []Count
 	// Malformed are requests that were refused before a handler ran, by reason. They are
 	// among Requests too, but not in the histograms.

@@ -165,17 +165,21 @@ type Usage struct {
 
 // Average returns the report from the server's beginning to the sample.
 func Average(now *Sample) *Report {
-	r := Between(&Sample{Snapshot: stats.Snapshot{At: now.Since, Since: now.Since}, Runtime: now.Runtime}, now)
+	r := report(&Sample{Snapshot: stats.Snapshot{At: now.Since, Since: now.Since}, Runtime: now.Runtime}, now)
 	r.Average = true
 	return r
 }
 
 // Between returns what happened from one sample to the next. If the server was
-// restarted between them, that is the report since its start.
+// restarted between them, or its clock set back, that is the report since its start.
 func Between(before, now *Sample) *Report {
-	if !before.Since.Equal(now.Since) {
+	if !before.Since.Equal(now.Since) || now.At.Before(before.At) {
 		return Average(now)
 	}
+	return report(before, now)
+}
+
+func report(before, now *Sample) *Report {
 	b := between{before, now, max(now.At.Sub(before.At).Seconds(), 1e-3)}
 	r := &Report{
 		At: now.At, Since: now.Since, Seconds: b.seconds,
@@ -329,59 +333,6 @@ func (b *between) loops(r *Report) {
 		if len(r.Loops) == MaxLoops {
 			return
 		}
-	}
-}
-
-func (b *between) routes(r *Report) {
-	before := make(map[string]*stats.Route, len(b.before.Routes))
-	for i := range b.before.Routes {
-		before[b.before.Routes[i].Pattern] = &b.before.Routes[i]
-	}
-	r.Routes = []Route{}
-	var all time.Duration // in handlers
-	spent := make(map[string]time.Duration)
-	for i := range b.now.Routes {
-		now := &b.now.Routes[i]
-		o := before[now.Pattern]
-		if o == nil {
-			o = new(stats.Route)
-		}
-		n := since(o.N(), now.N())
-		handler := grown(&o.Handler, &now.Handler)
-		handovers := since(o.Handovers, now.Handovers)
-		if n == 0 && handler.Sum == 0 && handovers == 0 {
-			continue
-		}
-		one := Route{
-			Pattern: Printable(now.Pattern), Latency: b.latency(&o.Duration, &now.Duration),
-			Handler:   handler.Quantile(0.99),
-			Errors:    b.rate(o.Classes[5]+o.Classes[0], now.Classes[5]+now.Classes[0]),
-			Client:    b.rate(o.Classes[4], now.Classes[4]),
-			Handovers: float64(handovers), Demotions: now.Demotions, Ways: []Rate{},
-		}
-		one.Rate = float64(n) / b.seconds // the histogram's is estimated
-		for w := range now.Ways {
-			if m := since(o.Ways[w], now.Ways[w]); m > 0 && n > 0 {
-				one.Ways = append(one.Ways, Rate{stats.Way(w).String(), float64(m) / float64(n)})
-			}
-		}
-		all += handler.Sum
-		spent[one.Pattern] = handler.Sum
-		r.Routes = append(r.Routes, one)
-	}
-	for i := range r.Routes {
-		if all > 0 {
-			r.Routes[i].Share = float64(spent[r.Routes[i].Pattern]) / float64(all)
-		}
-	}
-	slices.SortFunc(r.Routes, func(x, y Route) int {
-		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(y.P99, x.P99), cmp.Compare(x.Pattern, y.Pattern))
-	})
-	if len(r.Routes) > MaxRoutes { // half by time, half by latency
-		rest := r.Routes[MaxRoutes/2:]
-		slices.SortStableFunc(rest,
-			func(x, y Route) int { return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.Mean, x.Mean)) })
-		r.Routes = r.Routes[:MaxRoutes]
 	}
 }
 

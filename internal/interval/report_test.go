@@ -113,6 +113,41 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
+// A clock that is set back between two samples makes no huge rate either.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	at := func(second int, n uint64) *Sample {
+		return sample(second, func(s *Sample) { s.Requests = []stats.Requests{{Class: 2, N: n}} })
+	}
+	if r := Between(at(0, 36_000), at(-5, 36_100)); !r.Average || r.Requests > 11 {
+		t.Errorf("average: %t, %v requests", r.Average, r.Requests)
+	}
+	if r := Between(at(0, 100), at(-7200, 200)); !r.Average { // before the server began
+		t.Error("not an average")
+	}
+}
+
+// Of many routes one that fails is among those that are shown, though it takes little time.
+func TestFailingRouteIsShown(t *testing.T) {
+	t.Parallel()
+	now := sample(1, func(s *Sample) {
+		s.Requests = []stats.Requests{{Class: 2, N: 2000}, {Class: 5, N: 300}}
+		for i := range 200 {
+			s.Routes = append(s.Routes, stats.Route{Pattern: fmt.Sprintf("GET /%d", i), Classes: [6]uint64{2: 10},
+				Duration: observe(time.Duration(i+2)*time.Millisecond, 10), Handler: observe(time.Duration(i+2)*time.Millisecond, 10)})
+		}
+		s.Routes = append(s.Routes, stats.Route{Pattern: "GET /fails", Classes: [6]uint64{5: 300},
+			Duration: observe(time.Microsecond, 300), Handler: observe(time.Microsecond, 300)})
+	})
+	r := Between(sample(0, nil), now)
+	if len(r.Routes) != MaxRoutes || !slices.ContainsFunc(r.Routes, func(r Route) bool { return r.Pattern == "GET /fails" }) {
+		t.Errorf("%d routes, without the one that fails: %v", len(r.Routes), r.Routes)
+	}
+	if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Text, "mostly by GET /fails") {
+		t.Errorf("%v", r.Findings)
+	}
+}
+
 // However many loops and routes there are, and however long their names, a report is
 // bounded.
 func TestBound(t *testing.T) {
