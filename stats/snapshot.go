@@ -155,7 +155,8 @@ type Requests struct {
 	// Protocol is "HTTP/1.0", "HTTP/1.1", "HTTP/2.0" or "HTTP/3.0".
 	Protocol string
 	// Class is the status code's first digit: 1 (a switch of protocols) to 5; 0 if no
-	// response was sent.
+	// response was sent. A hijacked request with an Upgrade field counts as such a switch,
+	// without it as one that has no response.
 	Class int
 	Way   Way
 	N     uint64

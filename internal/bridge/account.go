@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"net/http"
 	"os"
 	"time"
 
@@ -127,6 +128,11 @@ func (x *Exchange) accountEarly() {
 	s := x.c.Link.Tally()
 	x.Time.Drop(s)
 	id, pattern := x.kind()
+	if x.Res.status == 0 && x.Res.hijacked() && x.Req.Header["Upgrade"] != nil {
+		// What the handler answers is not seen. Proxies and libraries for WebSockets write the 101 themselves, and no
+		// response would be an error.
+		id = tally.AnswerOf(x.Proto, tally.ClassOf(http.StatusSwitchingProtocols), x.Way)
+	}
 	s.Answer(false, id, pattern, nil, false)
 }
 

@@ -160,6 +160,7 @@ func TestStatsEnds(t *testing.T) {
 			{ask("GET /late-panic"), 2, 0},
 			{ask("GET /exits"), 0, 0},
 			{ask("GET /hijacks"), 0, 0},
+			{ask("GET /hijacks", "Connection: Upgrade", "Upgrade: x"), 1, 0},
 			{"nonsense\r\n\r\n", 4, 0},
 			{ask("GET /ok", "Expect: x"), 4, 0},
 			{strings.Repeat(ask("GET /ok"), 7) + ask("GET /fails", "Connection: close"), 5, 7},
@@ -185,7 +186,7 @@ func TestStatsEnds(t *testing.T) {
 			}
 		}
 		sn := upToDate(t, s)
-		if sn.Connections.Hijacked != 1 || stats.Get(sn.Malformed, "malformed method") != 1 || stats.Get(sn.Malformed, "unknown expectation") != 1 {
+		if sn.Connections.Hijacked != 2 || stats.Get(sn.Malformed, "malformed method") != 1 || stats.Get(sn.Malformed, "unknown expectation") != 1 {
 			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
 		}
 	})
