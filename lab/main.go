@@ -51,7 +51,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {
-	help := []string{"-h", "-help", "--help"}
+	help := []string{"-h", "-help", "--help", "help"}
 	// The others have flags of their own.
 	lists := []string{"run", "plot", "experiment"}
 	if len(args) == 0 || slices.Contains(help, args[0]) ||
@@ -83,9 +83,13 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if args[0] == "experiment" {
 		return experiment.Main(ctx, args[1:], out, log)
 	}
-	if args[0] != "run" || len(args) < 2 {
+	if args[0] != "run" {
 		list(log)
 		return fmt.Errorf("no command %q", strings.Join(args, " "))
+	}
+	if len(args) < 2 {
+		list(log)
+		return errors.New("run wants a profile")
 	}
 	for _, p := range profile.All() {
 		if p.Name == args[1] {

@@ -18,7 +18,7 @@ func TestList(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"-h", "run -h", "run --help", "plot -h", "experiment -help"} {
+	for _, args := range []string{"-h", "help", "run -h", "run --help", "plot -h", "experiment -help"} {
 		var out, log strings.Builder
 		if err := run(t.Context(), strings.Fields(args), &out, &log); err != nil || !strings.Contains(out.String(), "--against REVISION") {
 			t.Errorf("%s: %v\n%s", args, err, out.String())
@@ -32,7 +32,7 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		{"bench", `no command "bench"`},
-		{"run", `no command "run"`},
+		{"run", "run wants a profile"},
 		{"plot plain", "plot wants a profile"},
 		{"run plain65", `no profile "plain65"`},
 		{"run hello --rounds 0", "0 rounds"},

@@ -63,8 +63,8 @@ func startAdmin(where string, listen []endpoint, source stats.Source, title stri
 	a := &adminServer{left: make(chan struct{})}
 	// A goroutine for each connection, so that it works while loops do not.
 	a.srv = &chert.Server{ErrorLog: errs, Upgrader: upgrader, Engine: chert.EngineGoroutines, MaxConns: 256,
-		Handler: a.untilLeft(admin.New(source, &admin.Options{Title: title, Version: "chert " + version(), Setup: a.setup,
-			Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams, Stores: stores,
+		Handler: a.untilLeft(admin.New(source, &admin.Options{Title: title, Version: "chert " + version(),
+			Setup: a.setup, Ready: a.ready, Hosts: adminHosts(e), Upstreams: upstreams, Stores: stores,
 			Metrics: metrics.Handler(source, &metrics.Options{Upstreams: upstreams, Stores: stores})}))}
 	if a.listener, err = listenAdmin(a.srv, e); err != nil {
 		return nil, err
