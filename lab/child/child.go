@@ -67,6 +67,16 @@ func start(ctx context.Context, c Command, stdout *bytes.Buffer) (*Child, error)
 	return p, nil
 }
 
+// Group lets a command that was made with a context end what it has started too when the context ends: of "go test" the
+// test, which would run on.
+func Group(cmd *exec.Cmd) {
+	ownGroup(cmd)
+	cmd.Cancel = func() error {
+		terminateGroup(cmd.Process.Pid)
+		return cmd.Process.Kill()
+	}
+}
+
 // Finished is a program that ran to its end without error.
 type Finished struct {
 	Stdout string

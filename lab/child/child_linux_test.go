@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,6 +55,36 @@ func TestCancelEndsGrandchildren(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A command of a Group takes with it what it has started, which would run for a minute.
+func TestGroup(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", "sleep 60 & echo began; wait")
+	Group(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("began\n"))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	ended := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, out) // until the last of them has
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("what the command has started runs on")
+	}
+	cmd.Wait()
 }
 
 func TestEndedTellsLastWords(t *testing.T) {

@@ -52,6 +52,7 @@ func memory(ctx context.Context, n int, out, log io.Writer) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "./test/sim", "-run", "^TestMillion$", "-v", "-count=1", "-timeout", "0",
 		"-sim.crowd", strconv.Itoa(n))
+	child.Group(cmd)
 	cmd.Dir, cmd.Stderr = filepath.Dir(lab), log
 	fmt.Fprintln(log, strings.Join(cmd.Args, " "))
 	b, err := cmd.Output()

@@ -40,6 +40,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 		"-sim.model", *model, "-sim.requests", strconv.Itoa(*requests)}
 	fmt.Fprintln(log, "go", strings.Join(test, " "))
 	cmd := exec.CommandContext(ctx, "go", test...)
+	child.Group(cmd)
 	cmd.Dir, cmd.Stderr = filepath.Dir(lab), log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
