@@ -121,6 +121,7 @@ function remember(list, value) {
 function record(r) {
   if (past.since !== r.since) { // another process
     for (const key of ["rate", "p99", "open", "running", "loops"]) past[key] = [];
+    if (past.since) succeeded();
     past.since = r.since;
   }
   if (r.average) return; // of hours, not of a second
@@ -133,7 +134,7 @@ function record(r) {
 
 let said = "";
 function found(list) {
-  const kinds = list.map(f => f.kind).join();
+  const kinds = list.map(f => f.kind + f.look).join();
   const ul = $("found");
   // Averages since the server began hide what has just begun, and show what is long over.
   if (latest.average) {
@@ -395,6 +396,15 @@ async function look() {
   try {
     const res = await fetch("setup");
     if (res.ok) setup(await res.json());
+  } catch {} // the stream says so
+}
+
+// Another process may be another version, with another configuration: the head says which.
+async function succeeded() {
+  look();
+  try {
+    const res = await fetch("./");
+    if (res.ok) set($("about"), new DOMParser().parseFromString(await res.text(), "text/html").getElementById("about").textContent);
   } catch {} // the stream says so
 }
 

@@ -252,7 +252,7 @@ func TestAdminPage(t *testing.T) {
 // After a restart of the server the page goes on, with a new history.
 func TestAdminReconnects(t *testing.T) {
 	t.Parallel()
-	origin, stop := serveAdmin(t, freeport.Addr(t), admin.New(newFake(), nil))
+	origin, stop := serveAdmin(t, freeport.Addr(t), admin.New(newFake(), &admin.Options{Version: "program v1"}))
 	tab := startTab(t, origin) // the lost connection is a fault
 	tab.visit(t, origin+"/")
 	await(t, tab, live)
@@ -260,10 +260,24 @@ func TestAdminReconnects(t *testing.T) {
 	await(t, tab, `document.getElementById("state").textContent.startsWith("no connection")`)
 	f := newFake()
 	f.since, f.loops = time.Now(), 2
-	_, _ = serveAdmin(t, strings.TrimPrefix(origin, "http://"), admin.New(f, nil))
+	_, _ = serveAdmin(t, strings.TrimPrefix(origin, "http://"), admin.New(f, &admin.Options{Version: "program v2 <b>"}))
 	await(t, tab, live+` && document.getElementById("loops").rows.length === 2`)
 	if n := eval[int](t, tab, `past.rate.length`); n > 30 {
 		t.Errorf("the history has %d seconds of the old process", n)
+	}
+	await(t, tab, `document.querySelector("header .about").textContent.startsWith("program v2 <b> on ")`)
+}
+
+// What stands out leads to where to look, also if that changes and the rest does not.
+func TestAdminLooks(t *testing.T) {
+	t.Parallel()
+	origin, _ := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), nil))
+	tab := openTab(t, origin)
+	tab.visit(t, origin+"/")
+	await(t, tab, live+` && !latest.average`)
+	got := eval[string](t, tab, `(found([{kind: "errors", text: "some fail", look: ""}]), found([{kind: "errors", text: "all fail", look: "debug/requests"}]), $("found").textContent)`)
+	if got != "all fail – debug/requests" {
+		t.Errorf("%q", got)
 	}
 }
 
