@@ -326,9 +326,13 @@ function setup(s) {
 
 // The upstreams, and their servers below each. Rates are those since the answer before.
 let asked = null;
+const listedServers = 200; // of thousands, those first that get no requests
 
 function upstreams(list) {
   const before = {}, rows = [];
+  const away = s => s.draining || s.state === "ejected" || s.check === "failing";
+  const all = list.upstreams.flatMap(u => u.servers), failing = all.filter(away).length;
+  let room = listedServers, spare = Math.max(listedServers - failing, 0); // for servers, and for others than the failing
   const seconds = asked ? (new Date(list.at) - new Date(asked.at)) / 1000 : 0;
   for (const u of asked?.upstreams || []) for (const s of u.servers) before[u.name + " " + s.addr] = s;
   for (const u of list.upstreams) {
@@ -338,8 +342,13 @@ function upstreams(list) {
     if (b.retries || b.refused) notes.push(`${b.retries} retries of at most ${b.limit} in 10 s` + (b.refused ? `, ${b.refused} not permitted so far` : ""));
     if (u.resolve) notes.push(u.resolve);
     rows.push({ name: u.name, state: notes.join("; "), bad: u.panic || u.resolve });
-    for (const s of u.servers) rows.push({ server: s, name: s.name ? `${s.addr} (${s.name})` : s.addr, old: before[u.name + " " + s.addr] });
+    for (const s of u.servers) if (room && (away(s) || spare)) {
+      room--;
+      if (!away(s)) spare--;
+      rows.push({ server: s, name: s.name ? `${s.addr} (${s.name})` : s.addr, old: before[u.name + " " + s.addr] });
+    }
   }
+  set($("upstreams-more"), all.length > listedServers ? `and ${all.length - listedServers} more servers` : "");
   $("upstreams-section").hidden = !rows.length;
   fill($("upstreams"), rows, cells("HtnNnNNNN"), (cell, r) => {
     const s = r.server;

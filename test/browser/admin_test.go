@@ -268,6 +268,39 @@ func TestAdminReconnects(t *testing.T) {
 	await(t, tab, `document.querySelector("header .about").textContent.startsWith("program v2 <b> on ")`)
 }
 
+// Of thousands of servers the page shows some, those among them that get no requests.
+func TestAdminManyServers(t *testing.T) {
+	t.Parallel()
+	crowd := func(failing int) func() []proxy.UpstreamStatus {
+		return func() (all []proxy.UpstreamStatus) {
+			for i := range 3 {
+				u := proxy.UpstreamStatus{Name: fmt.Sprint("app", i), Balance: "least"}
+				for j := range 1000 {
+					s := proxy.ServerStatus{Addr: fmt.Sprintf("10.0.%d.%d:80", i, j), State: "up", Check: "unchecked"}
+					if j >= 1000-failing {
+						s.State = "ejected"
+					}
+					u.Servers = append(u.Servers, s)
+				}
+				all = append(all, u)
+			}
+			return all
+		}
+	}
+	for _, tt := range []struct{ failing, rows, bad int }{{2, 203, 6}, {500, 203, 200}} {
+		origin, _ := serveAdmin(t, "127.0.0.1:0", admin.New(newFake(), &admin.Options{Upstreams: crowd(tt.failing)}))
+		tab := openTab(t, origin)
+		tab.visit(t, origin+"/")
+		await(t, tab, `document.querySelectorAll("#upstreams tr").length > 2`)
+		if rows, bad := eval[int](t, tab, `$("upstreams").rows.length`), eval[int](t, tab, `document.querySelectorAll("#upstreams td.bad").length`); rows != tt.rows || bad != tt.bad {
+			t.Errorf("%d of each do not work: %d rows, %d of them bad; want %d, %d", tt.failing, rows, bad, tt.rows, tt.bad)
+		}
+		if got := text(t, tab, "upstreams-more"); got != "and 2800 more servers" {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // What stands out leads to where to look, also if that changes and the rest does not.
 func TestAdminLooks(t *testing.T) {
 	t.Parallel()
