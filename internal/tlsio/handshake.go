@@ -67,6 +67,7 @@ type Handshake struct {
 	accepted int64 // of sys.Nanotime
 	hello    hello
 	other    bool // another protocol has the connection
+	draining bool // Drain was called
 
 	// Of Bound, guarded by its lock; state is read by the Link's owner too, which
 	// alone makes it waits or over while it waits.
@@ -294,8 +295,13 @@ func (h *Handshake) Expired() conn.Next {
 		Err: os.ErrDeadlineExceeded})
 }
 
-// Drain implements conn.Session: a client has DrainNew to send its ClientHello.
+// Drain implements conn.Session: a client has DrainNew to send its ClientHello, from the first call
+// on. A loop calls it again after each part of one.
 func (h *Handshake) Drain(since int64) conn.Next {
+	if h.draining {
+		return conn.More
+	}
+	h.draining = true
 	h.link.SetDeadline(conn.Earlier(since+int64(conn.DrainNew), h.cfg.Deadline(h.accepted)))
 	return conn.More
 }
