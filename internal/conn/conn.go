@@ -156,10 +156,8 @@ func (c *Conn) Ready(r poll.Ready) (mine bool) {
 
 // collect moves the events that arrived while another goroutine was the owner to ready.
 func (c *Conn) collect() {
-	if s := c.state.Load(); s != 0 {
-		c.ready |= readyOf(s)
-		c.state.Store(0)
-	}
+	c.ready |= readyOf(c.state.Load())
+	c.state.Store(0)
 }
 
 // notify passes events to the goroutine that owns the connection.
@@ -320,21 +318,10 @@ func spent(began *int64) bool {
 // the loop.
 func (c *Conn) advance(eof bool) (goOn, mine bool) {
 	next := c.session.Data(eof)
-	if eof && next != More && next != Lost {
-		c.seeAgain(next)
+	if eof && next != More && next < Detached {
+		c.setReadable() // the end is to be read again, after next
 	}
 	return c.follow(next)
-}
-
-// seeAgain makes the end of the stream be read again, after next.
-func (c *Conn) seeAgain(next Next) {
-	switch {
-	case next == Detached:
-	case c.off:
-		c.state.Or(readable)
-	default:
-		c.ready |= poll.Readable
-	}
 }
 
 // follow does what a method of the session returned that may have run user

@@ -56,23 +56,22 @@ type Run interface {
 	Done() Next
 }
 
-// Guard runs u, and calls its Ended if it does not return. For Links.
-func Guard(u UserCode) {
-	returned := false
-	defer exec.Ended(&returned, u.Ended)
-	u.Run()
-	returned = true
-}
-
 // A Leaver is a Run that is told when its Run has returned beside the loop, on the
 // goroutine that has run it and before Done: the connection may have ended.
 type Leaver interface{ Left() }
 
-// Left calls r's Left if it has one. For Links.
-func Left(r Run) {
-	if l, ok := r.(Leaver); ok {
-		l.Left()
+// Beside is the body of a goroutine that runs r for l, beside its owner.
+func Beside(l Link, r Run) {
+	defer left(l, r) // also after runtime.Goexit
+	exec.Call(r.Run, r.Ended)
+}
+
+// left ends a Run beside the owner of l.
+func left(l Link, r Run) {
+	if r, ok := r.(Leaver); ok {
+		r.Left()
 	}
+	l.Post(r.Done)
 }
 
 // A Link is one connection, as bytes in both directions. It knows no protocol. Package link

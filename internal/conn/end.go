@@ -27,20 +27,14 @@ func (c *Conn) obey(m Command) {
 // Active reports whether the connection has a request in progress, or a part of one, or
 // something to send. Only the loop may call it.
 func (c *Conn) Active() bool {
-	switch q := c.queue.Load(); {
-	case c.state.Load()&owned != 0 || c.phase != reading || c.in != nil || q != nil && q.Waits():
-		return true
-	}
-	return c.session.Since(c.loop.Now()) < 0
+	return c.state.Load()&owned != 0 || c.phase != reading || c.in != nil || c.Out().Waits() ||
+		c.session.Since(c.loop.Now()) < 0
 }
 
 // Spare implements loop.Spare.
 func (c *Conn) Spare() (since int64, ok bool) {
 	if c.state.Load() != 0 || c.phase != reading || c.ready&poll.Readable != 0 ||
-		c.refeed || c.draining {
-		return 0, false
-	}
-	if q := c.queue.Load(); q != nil && q.Waits() {
+		c.refeed || c.draining || c.Out().Waits() {
 		return 0, false
 	}
 	now := c.loop.Now()
@@ -66,7 +60,7 @@ func (c *Conn) GiveWay() bool {
 		return true
 	}
 	next := Close
-	if q := c.queue.Load(); q != nil && q.Shared() {
+	if c.Out().Shared() {
 		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
 	} else {
 		c.loop.Tally.GivingWay = true
@@ -150,7 +144,7 @@ func (c *Conn) discard() {
 			return
 		}
 		c.ready &^= poll.Readable
-		if int(c.discarded) >= LingerLimit(c.isShared()) && c.ready&poll.Hangup == 0 {
+		if int(c.discarded) >= LingerLimit(c.Out().Shared()) && c.ready&poll.Hangup == 0 {
 			return // the timer ends it
 		}
 		n, e := c.read(p)
@@ -167,7 +161,6 @@ func (c *Conn) discard() {
 		if c.phase == lingering {
 			c.discarded += int32(n)
 		}
-		c.noteRead(n, len(p))
 	}
 	c.loop.Requeue(c.handle)
 }

@@ -246,6 +246,12 @@ func (f *fake) Expired() Next {
 	return Close
 }
 
+// waited reports whether the last user code has waited for the peer.
+func (f *fake) waited() bool {
+	w := f.waits.Load()
+	return w != nil && w.waited.Load()
+}
+
 // Drain implements Session.
 func (f *fake) Drain(since int64) Next {
 	f.enter("Drain")

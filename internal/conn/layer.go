@@ -13,7 +13,7 @@ import (
 )
 
 // layered is a Layer and the bytes that are on their way through it. The reader
-// has raw and held, the queue's lock guards sealed.
+// has raw, the queue's lock guards sealed.
 type layered struct {
 	Layer
 	raw    *buf.Buf // read from the socket and not opened: less than a record, or held
@@ -22,7 +22,6 @@ type layered struct {
 
 	mu       sync.Mutex
 	watching atomic.Bool // WatchPeer was called; the loop reads for it, under mu, which guards what is stored
-	held     bool        // raw has a whole record: there is more without a read of the socket
 	closed   bool        // the peer was told that no more is sent; the loop's
 }
 
@@ -73,7 +72,8 @@ func (c *Conn) SetLayer(l Layer) error {
 		}
 	}
 	layer := &layered{Layer: l}
-	if q := c.newQueue(layer); plain != nil && plain.Shared() {
+	shared := c.Out().Shared()
+	if q := c.newQueue(layer); shared {
 		q.Share()
 	}
 	if c.in == nil {
@@ -124,9 +124,8 @@ func (l *layered) open(c *Conn, src []byte, scratch, first bool) (n int, err err
 		l.eof = err
 	} else if rest := src[used:]; len(rest) > 0 {
 		l.raw = l.raw.Prepend(rest)
-		l.held = len(some) < len(src) && l.First(rest) > 0
 	}
-	if l.eof != nil || l.held {
+	if l.eof != nil || l.held() {
 		c.setReadable() // the rest, or the end, is to be seen after the bytes
 	}
 	if l.Pending() {
@@ -138,6 +137,9 @@ func (l *layered) open(c *Conn, src []byte, scratch, first bool) (n int, err err
 	return n, err
 }
 
+// held reports whether raw has a whole record: there is more without a read of the socket.
+func (l *layered) held() bool { return l.raw != nil && l.First(l.raw.B) > 0 }
+
 // lendSize is the room for a read where there is no driver's buffer to read into.
 const lendSize = 32 << 10
 
@@ -146,9 +148,9 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 	if l.eof != nil {
 		return 0, l.eof
 	}
-	if l.held {
+	if l.held() {
 		raw := l.raw
-		l.raw, l.held = nil, false
+		l.raw = nil
 		c.setReadable() // what receive has taken was perhaps the socket's
 		n, err = l.open(c, raw.B, false, first)
 		raw.Release()
@@ -175,7 +177,6 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 		l.eof = io.ErrUnexpectedEOF
 		return 0, l.eof
 	}
-	c.noteRead(m, len(area)-have)
 	l.raw = l.raw.Drop()
 	return l.open(c, area[:have+m], scratch, first)
 }

@@ -24,8 +24,7 @@ func (c *Conn) Expire() {
 			}
 			c.how = Reset
 			c.loop.Tally.Late(true, id)
-			c.loop.Poller().SetReset(int(c.fd))
-			c.closeNow()
+			c.end(Reset)
 			return
 		}
 		q.Accepted()
@@ -99,8 +98,6 @@ func (c *Conn) Mail(message any) {
 		} else if c.phase <= ending && q.Waits() {
 			c.awaitPeer(q)
 		}
-	case Run:
-		c.posted(m.Done)
 	case func() Next:
 		c.posted(m)
 	}

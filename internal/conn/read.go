@@ -53,7 +53,9 @@ func (c *Conn) room(n int) {
 	c.in = c.in.Room(n)
 }
 
-// read is the only function that reads from the socket.
+// read is the only function that reads from the socket. It makes another read follow if this one may
+// have left something: it filled its buffer, or the end of the stream follows it (contract of
+// poll.Poller).
 func (c *Conn) read(p []byte) (int, sys.Errno) {
 	t, driving := &c.loop.Tally, c.driving()
 	t.Add(driving, tally.Reads, 1)
@@ -62,6 +64,13 @@ func (c *Conn) read(p []byte) (int, sys.Errno) {
 	if n == 0 && e == 0 && len(p) > 0 && c.torn {
 		// RFC 9112 section 8: a body that the connection's end ends is whole unless an error was indicated.
 		e = syscall.ECONNRESET
+	}
+	end := c.state.Load()&ended != 0
+	if driving {
+		end = c.ready&(poll.PeerClosed|poll.Hangup) != 0
+	}
+	if n > 0 && (n == len(p) || end) {
+		c.setReadable()
 	}
 	return n, e
 }
@@ -95,7 +104,6 @@ func (c *Conn) receive() (n int, err error) {
 	if e != 0 {
 		return 0, c.readError(e)
 	}
-	c.noteRead(n, len(p))
 	return n, nil
 }
 
@@ -122,19 +130,6 @@ func (c *Conn) setReadable() {
 		c.ready |= poll.Readable
 	} else {
 		c.state.Or(readable)
-	}
-}
-
-// noteRead makes another read follow if this one may have left something: it
-// filled its buffer, or the end of the stream follows it (contract of
-// poll.Poller).
-func (c *Conn) noteRead(n, size int) {
-	end := c.state.Load()&ended != 0
-	if c.driving() {
-		end = c.ready&(poll.PeerClosed|poll.Hangup) != 0
-	}
-	if n > 0 && (n == size || end) {
-		c.setReadable()
 	}
 }
 
@@ -220,6 +215,5 @@ func (c *Conn) readPlain(p []byte) (int, error) {
 	case n == 0:
 		return 0, io.EOF
 	}
-	c.noteRead(n, len(p))
 	return n, nil
 }

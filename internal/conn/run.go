@@ -28,14 +28,12 @@ func (c *Conn) Do(u UserCode) (ran, waited bool) {
 		if u.Ended(e); e.Exited() {
 			c.abandon()
 		} else {
-			c.exit()
-			waited = c.waited()
+			waited = c.exit()
 		}
 	})
 	u.Run()
 	returned = true
-	c.exit()
-	return true, c.waited()
+	return true, c.exit()
 }
 
 // Lent implements Link.
@@ -49,13 +47,17 @@ func (c *Conn) enterLoop() {
 	c.lease = c.loop.Enter(c)
 }
 
-// exit ends user code.
-func (c *Conn) exit() {
+// exit ends user code, and reports whether that has waited for the peer.
+func (c *Conn) exit() (waited bool) {
 	if l := c.layer(); l != nil {
 		l.unwatch()
 	}
-	c.waits.Load().clear(c.queue.Load())
+	if w := c.waits.Load(); w != nil {
+		w.clear(c.queue.Load())
+		waited = w.waited.Load()
+	}
 	c.leaveLoop()
+	return waited
 }
 
 func (c *Conn) leaveLoop() {
@@ -104,12 +106,6 @@ func (c *Conn) OnLoop() bool {
 	return !c.off
 }
 
-// waited reports whether the last user code has waited for the peer.
-func (c *Conn) waited() bool {
-	w := c.waits.Load()
-	return w != nil && w.waited.Load()
-}
-
 // goElsewhere passes the connection to a pooled goroutine, which calls the session's Data.
 func (c *Conn) goElsewhere() {
 	c.keep()
@@ -146,20 +142,11 @@ func (c *Conn) post(message any) {
 
 // abandon ends user code that ends its goroutine, and closes the connection.
 func (c *Conn) abandon() {
-	if c.state.Load()&hijacked != 0 {
-		c.Yield()
-		return
+	c.Yield() // this goroutine drives no loop any more
+	if c.state.Load()&hijacked == 0 {
+		c.exit()
+		c.handBack(Close)
 	}
-	if l := c.layer(); l != nil {
-		l.unwatch()
-	}
-	c.waits.Load().clear(c.queue.Load())
-	if t := c.lease; t != 0 {
-		c.lease = 0
-		c.loop.Yield(t)
-		c.loop.Leave(t) // fails, after Lost
-	}
-	c.handBack(Close)
 }
 
 // Start implements Link.
@@ -168,7 +155,7 @@ func (c *Conn) Start(r Run, h *Here) (kept bool) {
 	case h != nil && !c.off:
 		return c.startHere(r, h)
 	case h != nil:
-		Guard(r)
+		exec.Call(r.Run, r.Ended)
 	case c.off || c.lease != 0:
 		c.loop.GoBeside(&beside{c, r})
 	default:
@@ -184,11 +171,7 @@ type beside struct {
 }
 
 func (b *beside) Run() {
-	defer func() { // also after runtime.Goexit
-		Left(b.r)
-		b.c.loop.Post(b.c.handle, b.r)
-	}()
-	Guard(b.r)
+	Beside(b.c, b.r)
 }
 
 func (c *Conn) startHere(r Run, h *Here) (kept bool) {
@@ -211,8 +194,7 @@ func (h *Here) leave(r Run) (kept bool) {
 	if h.c.loop.Leave(h.lease) {
 		return true
 	}
-	Left(r)
-	h.c.loop.Post(h.c.handle, r)
+	left(h.c, r)
 	return false
 }
 

@@ -67,9 +67,6 @@ func (w *waits) over(wait uint32) bool {
 // clear clears the deadlines. Data that the user code has left in q keeps the
 // one for writing.
 func (w *waits) clear(q *queue) {
-	if w == nil {
-		return
-	}
 	if w.read.deadline.Load() != 0 {
 		w.read.deadline.Store(0)
 	}

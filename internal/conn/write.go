@@ -28,8 +28,7 @@ func (c *Conn) sendWaiting(w *Write) error {
 
 // sendToRoom waits while the queue is above its high-water mark.
 func (c *Conn) sendToRoom(w *Write) error {
-	q := c.queue.Load()
-	if q != nil && q.Shared() {
+	if q := c.queue.Load(); c.Out().Shared() {
 		// What the socket does not accept is queued as a whole: what others queue while this
 		// waits follows it.
 		err := c.mayWrite()
@@ -123,7 +122,7 @@ func (c *Conn) awaitWritable() error {
 
 // SendFile implements Link.
 func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
-	if !sys.HaveSendfile || c.layer() != nil || c.isShared() {
+	if !sys.HaveSendfile || c.layer() != nil || c.Out().Shared() {
 		return 0, false, nil
 	}
 	raw, err := f.SyscallConn()
@@ -167,14 +166,7 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 }
 
 // CanRelay implements Link.
-func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer() == nil && !c.isShared() }
-
-// isShared reports whether other goroutines may queue something at any time: then
-// nothing may bypass the queue.
-func (c *Conn) isShared() bool {
-	q := c.queue.Load()
-	return q != nil && q.Shared()
-}
+func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer() == nil && !c.Out().Shared() }
 
 // SendRelay implements Link.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {

@@ -81,8 +81,8 @@ func (b *Box) Share() {
 	b.shared = true
 }
 
-// Shared reports whether Share was called: then nothing may bypass b.
-func (b *Box) Shared() bool { return b.shared }
+// Shared reports whether Share was called: then nothing may bypass b. A nil Box is not shared.
+func (b *Box) Shared() bool { return b != nil && b.shared }
 
 // add queues s; wait means that it will not be sent immediately. mu is held.
 func (b *Box) add(s *Segment, wait bool) {
@@ -359,8 +359,11 @@ func (b *Box) Drop() {
 	b.clear()
 }
 
-// Waits reports whether something is unsent.
+// Waits reports whether something is unsent. In a nil Box nothing waits.
 func (b *Box) Waits() bool {
+	if b == nil {
+		return false
+	}
 	b.mu.Lock()
 	defer b.unlock()
 	return len(b.segments) > 0

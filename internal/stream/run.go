@@ -61,16 +61,10 @@ func (c *Conn) Yield() {}
 // Start implements conn.Link. There is no loop.
 func (c *Conn) Start(r conn.Run, h *conn.Here) (kept bool) {
 	if h != nil {
-		conn.Guard(r)
-		return true
+		exec.Call(r.Run, r.Ended)
+	} else {
+		go conn.Beside(c, r)
 	}
-	go func() {
-		defer func() { // also after runtime.Goexit
-			conn.Left(r)
-			c.Post(r.Done)
-		}()
-		conn.Guard(r)
-	}()
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/peer"
 	"github.com/chert-http/chert/internal/place"
@@ -102,19 +103,22 @@ func (l *fakeLink) resume() {
 	}
 }
 
-func (l *fakeLink) Out() *outbox.Box                      { return &l.out }
-func (l *fakeLink) Share()                                {}
-func (l *fakeLink) Lent() conn.Lent                       { return noLent{} }
-func (l *fakeLink) Do(u conn.UserCode) (ran, waited bool) { conn.Guard(u); return true, false }
-func (l *fakeLink) OnLoop() bool                          { return !l.off }
-func (*fakeLink) Start(conn.Run, *conn.Here) bool         { panic("not used") }
-func (l *fakeLink) Post(func() conn.Next)                 {}
-func (l *fakeLink) SetDeadline(int64)                     {}
-func (l *fakeLink) Switch(conn.Session)                   {}
-func (l *fakeLink) Tally() *tally.Shard                   { return &l.tally }
-func (l *fakeLink) Now() int64                            { return l.now }
-func (l *fakeLink) Peer() peer.Peer                       { return thePeer }
-func (l *fakeLink) NetConn() net.Conn                     { return noConn }
+func (l *fakeLink) Out() *outbox.Box { return &l.out }
+func (l *fakeLink) Share()           {}
+func (l *fakeLink) Lent() conn.Lent  { return noLent{} }
+func (l *fakeLink) Do(u conn.UserCode) (ran, waited bool) {
+	exec.Call(u.Run, u.Ended)
+	return true, false
+}
+func (l *fakeLink) OnLoop() bool                  { return !l.off }
+func (*fakeLink) Start(conn.Run, *conn.Here) bool { panic("not used") }
+func (l *fakeLink) Post(func() conn.Next)         {}
+func (l *fakeLink) SetDeadline(int64)             {}
+func (l *fakeLink) Switch(conn.Session)           {}
+func (l *fakeLink) Tally() *tally.Shard           { return &l.tally }
+func (l *fakeLink) Now() int64                    { return l.now }
+func (l *fakeLink) Peer() peer.Peer               { return thePeer }
+func (l *fakeLink) NetConn() net.Conn             { return noConn }
 
 // nowhere is a net.Conn without addresses.
 type nowhere struct{ net.Conn }

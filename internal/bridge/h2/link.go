@@ -5,6 +5,7 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/takeover"
 )
@@ -128,7 +129,7 @@ func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	ran = !l.st.closed() && s.over == nil
 	s.mu.Unlock()
 	if ran {
-		conn.Guard(u)
+		exec.Call(u.Run, u.Ended)
 	}
 	return ran, l.st.waited.Load()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/sys"
@@ -72,7 +71,7 @@ func (st *stream) serveDirect(r *request) bool {
 	st.timing.Select(s.tally, false)
 	st.show(d)
 	st.oversee()
-	conn.Guard(d)
+	exec.Call(d.Run, d.Ended)
 	st.show(nil)
 	switch {
 	case !d.returned: // d may still be in use, so it is not kept

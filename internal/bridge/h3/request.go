@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http3"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/pack"
@@ -385,5 +386,5 @@ func (st *stream) run() {
 	st.oversee()
 	defer st.finish() // also after runtime.Goexit
 	st.next = conn.Close
-	conn.Guard(st)
+	exec.Call(st.Run, st.Ended)
 }
