@@ -87,9 +87,9 @@ func (b *Box) Shared() bool { return b != nil && b.shared }
 // add queues s; wait means that it will not be sent immediately. mu is held.
 func (b *Box) add(s *Segment, wait bool) {
 	b.writable()
-	b.size += s.Size()
 	i := len(b.segments) - 1
-	if i >= 0 && b.joinsLast(i) {
+	joins := i >= 0 && b.joinsLast(i)
+	if b.size += s.Size(); joins {
 		last := &b.segments[i]
 		if n := s.Bytes(); s.n == 0 && n <= SmallWrite {
 			last.append(s.a, s.b)
@@ -106,7 +106,6 @@ func (b *Box) add(s *Segment, wait bool) {
 		b.held -= len(last.own.B)
 		s.own, b.segments = last.own, b.segments[:i]
 	}
-	b.marked = false
 	if wait && (s.holder == nil || s.n == 0 && s.Bytes() <= SmallWrite) {
 		b.free(s.absorb())
 	}
@@ -121,7 +120,10 @@ func (b *Box) joinsLast(i int) bool {
 	if b.out && i == 0 || !b.segments[i].plain() {
 		return false
 	}
-	return !b.blocking || !b.marked || b.segments[i].Bytes() < readSize
+	if !b.blocking || b.segments[i].Bytes() < readSize || len(b.marks) == 0 {
+		return true
+	}
+	return b.marks[len(b.marks)-1].at <= b.sent+b.size-b.segments[i].Size()
 }
 
 // stall records that the Sink has accepted no more, which err says. mu is held.
@@ -203,59 +205,45 @@ func (b *Box) clear() {
 }
 
 // put sends or queues p and then q, of which b keeps copies. mu is held.
-func (b *Box) put(p, q []byte) error {
+func (b *Box) put(p, q []byte) (err error) {
 	// What has already waited is sent at an event, or in its turn.
 	waits := b.blocking || b.is(blocked)
+	tried, sent := false, 0
 	switch {
 	case b.err != nil:
 		return b.err
 	case b.closed:
 		return net.ErrClosed
-	case len(b.segments) > 0 || waits:
-	default:
+	case b.blocking && len(p)+len(q) == 0:
+		return nil
+	case len(b.segments) == 0 && !waits:
 		// Usually the Sink accepts everything.
 		n, err := b.sink.Push(p, q, false)
-		if err == nil && n == len(p)+len(q) {
+		switch {
+		case err == nil && n == len(p)+len(q):
 			return nil
+		case err != nil && !Later(err):
+			b.writable().err = err
+			b.lost += int64(len(p) + len(q) - n)
+			return err
 		}
-		return b.putRest(p, q, n, err)
+		if sent, tried = n, err != nil; tried {
+			b.stall(err)
+		}
 	}
-	if b.blocking && len(p)+len(q) == 0 {
-		return nil
-	}
-	if b.add(&Segment{a: p, b: q}, waits); b.blocking {
+	s := Segment{a: p, b: q}
+	s.Take(sent)
+	if b.add(&s, waits || tried); b.blocking {
 		b.wake()
 	} else if !waits {
-		err := b.pull(true)
+		if !tried {
+			err = b.pull(true)
+		}
 		if b.stalled {
 			b.sink.Wake()
 		}
-		return err
 	}
-	return nil
-}
-
-// putRest is put when the Sink has accepted n bytes, and returned err. mu is held.
-func (b *Box) putRest(p, q []byte, n int, err error) error {
-	s := Segment{a: p, b: q}
-	s.Take(n)
-	if err == nil {
-		err = s.Push(b.sink, false, true)
-	}
-	switch {
-	case err == nil:
-		return nil
-	case !Later(err):
-		b.writable().err = err
-		b.lost += s.Size()
-		return err
-	}
-	s.waited = true
-	b.stall(err)
-	if b.add(&s, true); b.stalled {
-		b.sink.Wake()
-	}
-	return nil
+	return err
 }
 
 // wake has Carry called, if it is not. mu is held.

@@ -132,7 +132,6 @@ func (b *Box) Follow(f Follower) {
 	defer b.unlock()
 	q := b.writable()
 	q.marks = append(q.marks, mark{f: f, at: q.sent + q.size, lost: q.lost})
-	b.marked = true
 	if len(b.segments) == 0 { // or the Sink may have kept some of what was sent
 		b.pass()
 	}

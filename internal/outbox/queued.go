@@ -21,7 +21,6 @@ type queued struct {
 	before   int32     // see Await
 	stalled  bool      // the Sink accepts nothing until its carrier pulls
 	kept     bool      // the Sink has not sent all that it has accepted
-	marked   bool      // there was a Follow since the last segment
 	out      bool      // Carry has the first segment; what is there is a copy
 	dropped  bool      // Carry drops everything when it returns
 	telling  bool      // a goroutine is in tell

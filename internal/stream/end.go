@@ -36,7 +36,7 @@ func (c *Conn) drain(ago int64) {
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	since, idle, session := c.waits, c.session == nil || c.idle, c.session
-	ok = c.since == 0 && !c.lent && !c.killed && since != 0
+	ok = c.since == 0 && !c.lent && !c.isKilled() && since != 0
 	shared := session != nil && c.out.Shared()
 	c.mu.Unlock()
 	now := sys.Nanotime()
@@ -83,10 +83,9 @@ func (c *Conn) CloseIdle() {
 func (c *Conn) Kill() {
 	c.mu.Lock()
 	hijacked, s, nc := c.hijacked, c.session, c.nc
-	if !c.killed {
+	if !c.isKilled() {
 		close(c.dead)
 	}
-	c.killed = true
 	c.mu.Unlock()
 	if hijacked {
 		return
@@ -101,9 +100,12 @@ func (c *Conn) Kill() {
 func (c *Conn) Close() { c.nc.Close() }
 
 func (c *Conn) isKilled() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.killed
+	select {
+	case <-c.dead:
+		return true
+	default:
+		return false
+	}
 }
 
 // End closes the connection as next requests, after sending what is queued.

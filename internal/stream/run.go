@@ -36,7 +36,7 @@ func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// PeerGone may have been called before there was user code to notify.
-	c.serving, c.waits = !c.killed, 0
+	c.serving, c.waits = !c.isKilled(), 0
 	c.armed = conn.LongAgo // the server's hooks have had the net.Conn
 	return c.serving
 }
@@ -105,12 +105,12 @@ func (c *Conn) watch() {
 		// the owner calls stopWatch first.
 		c.in = c.in.Room(n)
 		c.in.B = append(c.in.B, b.Whole()[:n]...)
-	} else if err != nil && !c.aborted {
+	} else if err != nil && c.armed != conn.LongAgo { // which is stopWatch's
 		c.peerErr = err
 		gone = true
 	}
 	b.Release()
-	c.watching, c.aborted = false, false
+	c.watching = false
 	c.cond.Broadcast()
 	s := c.session
 	c.mu.Unlock()
@@ -126,7 +126,6 @@ func (c *Conn) stopWatch() {
 	if !c.watching {
 		return
 	}
-	c.aborted = true
 	c.setReadDeadline(conn.LongAgo)
 	for c.watching {
 		c.cond.Wait()

@@ -47,7 +47,7 @@ type Conn struct {
 	drained  conn.Next                 // the result of Drain; used by the owner
 
 	eof  bool          // the session knows of the peer's end; used by the owner
-	dead chan struct{} // closed by Kill
+	dead chan struct{} // closed by Kill, with mu held
 	wake chan struct{} // ends a wait without a read; capacity 1
 
 	gone  sync.Once
@@ -67,9 +67,7 @@ type Conn struct {
 	lent     bool         // another protocol runs on it
 	serving  bool         // user code owns it
 	watching bool         // a goroutine reads to detect PeerGone
-	aborted  bool         // that read is being ended
 	hijacked bool
-	killed   bool
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
 	readBy   time.Time // the user code's deadlines

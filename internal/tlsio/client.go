@@ -28,8 +28,6 @@ type Connect struct {
 	// Err is why the handshake has failed, nil if it has not. It is Upper's to read, from its first
 	// call on.
 	Err error
-
-	by time.Time
 }
 
 // errConnecting is the error of a handshake whose connection has ended.
@@ -58,9 +56,9 @@ func (c *connecting) Ended(e exec.End) {
 func (h *Connect) shake() error {
 	lent := h.Link.Lent()
 	if h.By != 0 {
-		h.by = time.Now().Add(time.Duration(h.By - sys.Nanotime()))
-		lent.SetReadDeadline(h.by)
-		lent.SetWriteDeadline(h.by)
+		by := time.Now().Add(time.Duration(h.By - sys.Nanotime()))
+		lent.SetReadDeadline(by)
+		lent.SetWriteDeadline(by)
 	}
 	w := &wire{link: h.Link, below: &below{fill: h.fill}, many: true}
 	w.tc = tls.Client(w, h.TLS)
@@ -74,7 +72,7 @@ func (h *Connect) shake() error {
 func (h *Connect) fill() error {
 	for {
 		err := h.Link.Lent().Fill()
-		if !errors.Is(err, os.ErrDeadlineExceeded) || h.By != 0 && !time.Now().Before(h.by) {
+		if !errors.Is(err, os.ErrDeadlineExceeded) || h.By != 0 && sys.Nanotime() >= h.By {
 			return err
 		}
 	}

@@ -155,7 +155,7 @@ func (h *Handshake) granted() conn.Next {
 // refuse ends a handshake that fails before it needs a goroutine: crypto/tls returns
 // the reason, and produces the alert.
 func (h *Handshake) refuse(b []byte) conn.Next {
-	w := &wire{link: h.link, mode: inMemory, below: &below{in: b, end: io.EOF}}
+	w := &wire{link: h.link, below: &below{in: b, end: io.EOF}}
 	tc := tls.Server(w, h.cfg.TLS)
 	err := tc.Handshake()
 	if len(w.out) > 0 {

@@ -16,7 +16,7 @@ import (
 func clientHello(t testing.TB, cfg *tls.Config) []byte {
 	t.Helper()
 	stop := errors.New("stop")
-	m := &wire{mode: inMemory, below: &below{end: stop}}
+	m := &wire{below: &below{end: stop}}
 	cfg = cfg.Clone()
 	cfg.InsecureSkipVerify = true
 	if err := tls.Client(m, cfg).Handshake(); !errors.Is(err, stop) {
@@ -46,7 +46,7 @@ var errMore = errors.New("crypto/tls waits for more")
 // judge is what crypto/tls makes of a client's first bytes.
 func judge(b []byte) verdict {
 	seen := errors.New("it has the ClientHello")
-	m := &wire{mode: inMemory, below: &below{in: b, end: errMore}}
+	m := &wire{below: &below{in: b, end: errMore}}
 	err := tls.Server(m, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return nil, seen
 	}}).Handshake()

@@ -22,7 +22,7 @@ var (
 // asLayer is a Layer of w, whose handshake is done.
 func (w *wire) asLayer() *layer {
 	w.mu.Lock()
-	w.mode, w.below, w.lends = inMemory, nil, lends()
+	w.below, w.lends = nil, lends()
 	w.many = w.many || w.tc.ConnectionState().NegotiatedProtocol == "h2"
 	w.mu.Unlock()
 	l := (*layer)(w)

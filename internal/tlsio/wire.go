@@ -20,50 +20,33 @@ type wire struct {
 	link conn.Link
 
 	mu sync.Mutex
-	// below is of the handshake, or of the mode overConn. In memory a wire has none as long as
+	// below is of the handshake, or after a hijack. In memory a wire has none as long as
 	// each record is lent: an idle connection keeps the wire.
 	below   *below
 	state   weak.Pointer[tls.ConnectionState] // see layer.TLS
 	out     []byte                            // written to memory
 	owed    atomic.Uint32                     // bytes of out, if not sealing
-	mode    mode
 	sealing bool
-	many    bool // records are opened together; immutable once inMemory
-	lends   bool // records to tc, instead of having it copy them; immutable once inMemory
+	many    bool // records are opened together; immutable after the handshake
+	lends   bool // records to tc, instead of having it copy them; immutable after the handshake
 }
 
-// below is what a wire reads from. One goroutine at a time uses it; nc is immutable.
+// below is what a wire reads from: the Link with fill, a net.Conn with nc, memory with neither. One
+// goroutine at a time uses it; fill and nc are immutable.
 type below struct {
 	fill func() error // of the handshake: waits for more
 	left int          // of the record that the handshake is reading
 	in   []byte       // of the record that is being opened, or to be read before nc
 	end  error        // in memory, what follows in; nil means that more may come
-	nc   net.Conn     // with overConn
+	nc   net.Conn
 }
-
-// read reads what is in b, as the first part of p.
-func (b *below) read(p []byte) (n int) {
-	n = copy(p, b.in)
-	if b.in = b.in[n:]; len(b.in) == 0 {
-		b.in = nil
-	}
-	return n
-}
-
-type mode uint8
-
-const (
-	overLink mode = iota
-	inMemory
-	overConn
-)
 
 // over makes nc what is below, with raw read from it already. No other goroutine may use the
 // connection meanwhile.
 func (w *wire) over(nc net.Conn, raw []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mode, w.below = overConn, &below{nc: nc}
+	w.below = &below{nc: nc}
 	if w.tc == nil || !put(w.tc, nc, raw) {
 		w.below.in = raw
 	}
@@ -80,27 +63,39 @@ func (w *wire) open(record []byte) *below {
 	return w.below
 }
 
-// where returns what is below now, which may be nil in memory.
-func (w *wire) where() (mode, *below) {
+// now returns what is below now, which may be nil in memory.
+func (w *wire) now() *below {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mode, w.below
+	return w.below
+}
+
+// netConn returns what is below now if that is a net.Conn, or nil.
+func (w *wire) netConn() net.Conn {
+	if b := w.now(); b != nil {
+		return b.nc
+	}
+	return nil
 }
 
 // Read implements net.Conn. One goroutine at a time calls it.
 func (w *wire) Read(p []byte) (int, error) {
-	switch mode, b := w.where(); {
-	case mode == overLink:
+	switch b := w.now(); {
+	case b == nil:
+	case b.fill != nil:
 		return w.readLink(b, p)
-	case b != nil && len(b.in) > 0:
-		return b.read(p), nil
-	case mode == inMemory && b != nil && b.end != nil:
-		return 0, b.end
-	case mode == inMemory:
-		return 0, os.ErrDeadlineExceeded // a temporary error
-	default:
+	case len(b.in) > 0:
+		n := copy(p, b.in)
+		if b.in = b.in[n:]; len(b.in) == 0 {
+			b.in = nil
+		}
+		return n, nil
+	case b.nc != nil:
 		return b.nc.Read(p)
+	case b.end != nil:
+		return 0, b.end
 	}
+	return 0, os.ErrDeadlineExceeded // a temporary error
 }
 
 // readLink returns nothing beyond the current record: what follows the handshake is
@@ -136,21 +131,20 @@ func (w *wire) readLink(b *below, p []byte) (int, error) {
 // come in order; to memory it never fails.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
-	switch w.mode {
-	case inMemory:
-		defer w.mu.Unlock()
-		if w.out = append(w.out, p...); !w.sealing {
-			w.owed.Store(uint32(len(w.out)))
+	switch b := w.below; {
+	case b != nil && b.nc != nil:
+		w.mu.Unlock()
+		return b.nc.Write(p)
+	case b != nil && b.fill != nil:
+		w.mu.Unlock()
+		if err := w.link.Send(&conn.Write{A: p, Wait: conn.ForRoom}); err != nil {
+			return 0, err
 		}
 		return len(p), nil
-	case overConn:
-		nc := w.below.nc
-		w.mu.Unlock()
-		return nc.Write(p)
 	}
-	w.mu.Unlock()
-	if err := w.link.Send(&conn.Write{A: p, Wait: conn.ForRoom}); err != nil {
-		return 0, err
+	defer w.mu.Unlock()
+	if w.out = append(w.out, p...); !w.sealing {
+		w.owed.Store(uint32(len(w.out)))
 	}
 	return len(p), nil
 }
@@ -161,8 +155,8 @@ func (w *wire) Close() error { return w.NetConn().Close() }
 
 // NetConn returns what is below, for code that finds a wire below a *tls.Conn: see put.
 func (w *wire) NetConn() net.Conn {
-	if mode, b := w.where(); mode == overConn {
-		return b.nc
+	if nc := w.netConn(); nc != nil {
+		return nc
 	}
 	return w.link.NetConn()
 }
@@ -177,8 +171,8 @@ func (w *wire) SetReadDeadline(t time.Time) error  { return w.deadline(net.Conn.
 func (w *wire) SetWriteDeadline(t time.Time) error { return w.deadline(net.Conn.SetWriteDeadline, t) }
 
 func (w *wire) deadline(set func(net.Conn, time.Time) error, t time.Time) error {
-	if mode, b := w.where(); mode == overConn {
-		return set(b.nc, t)
+	if nc := w.netConn(); nc != nil {
+		return set(nc, t)
 	}
 	return nil
 }
