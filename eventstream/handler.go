@@ -116,7 +116,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 		}
 	}()
 	var own *writer
-	t := takeover.StreamerOf(w)
+	t := takeover.Find[takeover.Streamer](w)
 	if t != nil && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}

@@ -88,7 +88,7 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := &Poll{h: h}
 	var own *writer
-	t := takeover.StreamerOf(w)
+	t := takeover.Find[takeover.Streamer](w)
 	if _, ok := w.(takeover.Streamer); t != nil && !ok {
 		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
 	}

@@ -136,7 +136,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if err == nil && h.isClosed() {
 		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
 	}
-	t := takeover.Of(w)
+	t := takeover.Find[takeover.Writer](w)
 	if h.o.Serve != nil {
 		t = nil
 	}

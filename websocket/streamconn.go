@@ -30,7 +30,9 @@ func useStream(w http.ResponseWriter, r *http.Request, c *Conn) error {
 	if err := rc.Flush(); err != nil {
 		return err
 	}
-	takeover.FreeSlot(w)
+	if h := takeover.Find[takeover.Slotted](w); h != nil {
+		h.FreeSlot()
+	}
 	rc.SetReadDeadline(time.Time{}) // those of the server
 	rc.SetWriteDeadline(time.Time{})
 	in, received := net.Pipe()

@@ -143,7 +143,7 @@ func (c *Conn) arm() {
 	}
 }
 
-// Ready implements loop.Sock.
+// Ready implements loop.Sock: it does what the connection can do now, if the loop owns it.
 func (c *Conn) Ready(r poll.Ready) (mine bool) {
 	if c.state.Load()&owned != 0 {
 		c.state.Or(stateOf(r))
@@ -151,7 +151,54 @@ func (c *Conn) Ready(r poll.Ready) (mine bool) {
 		return true
 	}
 	c.ready |= r
-	return c.proceed()
+	switch c.phase {
+	case waiting, awaiting:
+		if c.ready&poll.Hangup != 0 && !dialled(c.session) {
+			c.closeNow() // no response could reach the peer
+			return true
+		}
+	case lingering:
+		c.discard()
+		return true
+	case ending:
+		if c.discard(); c.phase == closed {
+			return true
+		}
+	case connecting:
+		return c.connected()
+	case closed:
+		return true
+	}
+	if w := c.waits.Load(); w != nil && len(w.posted) > 0 {
+		if goOn, mine := c.deliver(w); !goOn {
+			return mine
+		}
+	}
+	if q := c.queue.Load(); q != nil && q.Busy() && q.Waits() {
+		if c.ready&(poll.Writable|poll.Hangup) != 0 {
+			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
+				return mine
+			}
+		} else if !c.readsOn(q) {
+			return true
+		}
+	}
+	if c.phase == paused {
+		c.resumeReading()
+	}
+	if c.phase != reading {
+		return true
+	}
+	if c.refeed {
+		if c.draining && !c.look && !c.act(c.session.Drain(c.loop.Now())) {
+			return true // fill does not come to it while the peer never stops sending
+		}
+		c.refeed = false
+		if goOn, mine := c.advance(false); !goOn {
+			return mine
+		}
+	}
+	return c.fill()
 }
 
 // collect moves the events that arrived while another goroutine was the owner to ready.
@@ -202,57 +249,6 @@ func (c *Conn) WatchPeer() (gone bool) {
 		return l.watch(c, true)
 	}
 	return c.peerDone()
-}
-
-// proceed does what the connection, which the loop owns, can do now, and reports
-// whether the caller still drives the loop.
-func (c *Conn) proceed() (mine bool) {
-	switch c.phase {
-	case waiting, awaiting:
-		if c.ready&poll.Hangup != 0 && !dialled(c.session) {
-			c.closeNow() // no response could reach the peer
-			return true
-		}
-	case lingering:
-		c.discard()
-		return true
-	case ending:
-		if c.discard(); c.phase == closed {
-			return true
-		}
-	case connecting:
-		return c.connected()
-	case closed:
-		return true
-	}
-	if goOn, mine := c.deliver(); !goOn {
-		return mine
-	}
-	if q := c.queue.Load(); q != nil && q.Busy() && q.Waits() {
-		if c.ready&(poll.Writable|poll.Hangup) != 0 {
-			if goOn, mine := c.sendOn(q); !goOn && !(mine && c.phase == paused) {
-				return mine
-			}
-		} else if !c.readsOn(q) {
-			return true
-		}
-	}
-	if c.phase == paused {
-		c.resumeReading()
-	}
-	if c.phase != reading {
-		return true
-	}
-	if c.refeed {
-		if c.draining && !c.look && !c.act(c.session.Drain(c.loop.Now())) {
-			return true // fill does not come to it while the peer never stops sending
-		}
-		c.refeed = false
-		if goOn, mine := c.advance(false); !goOn {
-			return mine
-		}
-	}
-	return c.fill()
 }
 
 // resumeReading ends a pause if the queue is below its low-water mark, also while more

@@ -64,6 +64,7 @@ func (c *Conn) GiveWay() bool {
 		next = c.session.Drain(c.loop.Now() - int64(DrainNew))
 	} else {
 		c.loop.Tally.GivingWay = true
+		c.deadline = poll.Never
 		next = c.session.Expired()
 		c.loop.Tally.GivingWay = false
 	}
@@ -71,7 +72,6 @@ func (c *Conn) GiveWay() bool {
 	if next == Linger {
 		next = Close
 	}
-	c.deadline = poll.Never
 	c.actOn(next)
 	return c.phase == closed
 }

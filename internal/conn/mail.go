@@ -46,13 +46,13 @@ func (c *Conn) Expire() {
 	}
 }
 
-// sendBeside is flushBeside on the loop, which then sees to Limits.WriteStall.
+// sendBeside is PullBeside on the loop, which then sees to Limits.WriteStall.
 func (c *Conn) sendBeside() {
 	q := c.queue.Load()
 	if q == nil {
 		return
 	}
-	if c.flushBeside() {
+	if q.PullBeside() {
 		c.patience(q)
 		c.armBeside(q)
 	} else {
@@ -99,28 +99,19 @@ func (c *Conn) Mail(message any) {
 			c.awaitPeer(q)
 		}
 	case func() Next:
-		c.posted(m)
-	}
-}
-
-// posted stores a function that is to be called like a method of the session.
-// Ready will call it, since it may run user code.
-func (c *Conn) posted(f func() Next) {
-	w := c.theWaits()
-	w.posted = append(w.posted, f)
-	if c.state.Load()&owned == 0 { // otherwise takeBack does it
-		c.loop.Requeue(c.handle)
+		// Ready calls it, like a method of the session, since it may run user code.
+		w := c.theWaits()
+		w.posted = append(w.posted, m)
+		if c.state.Load()&owned == 0 { // otherwise takeBack does it
+			c.loop.Requeue(c.handle)
+		}
 	}
 }
 
 // deliver calls the posted functions, and returns what advance does. Those that are left
 // when its time is over wait for the next turn, and with them all else: there are at most a
 // few for each of the connection's streams.
-func (c *Conn) deliver() (goOn, mine bool) {
-	w := c.waits.Load()
-	if w == nil {
-		return true, true
-	}
+func (c *Conn) deliver(w *waits) (goOn, mine bool) {
 	for began := int64(0); len(w.posted) > 0; {
 		f := w.posted[0]
 		w.posted[0] = nil

@@ -38,14 +38,6 @@ func (c *Conn) flush(q *queue) error {
 	return err
 }
 
-// flushBeside sends what the socket accepts of bytes in memory while another
-// goroutine is the owner. It reports whether some are left on a shared link, where the
-// owner may wait for them (see Follow).
-func (c *Conn) flushBeside() (left bool) {
-	q := c.queue.Load()
-	return q != nil && q.PullBeside()
-}
-
 // Out implements Link.
 func (c *Conn) Out() *outbox.Box {
 	if q := c.queue.Load(); q != nil {

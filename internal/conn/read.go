@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"syscall"
@@ -25,7 +26,7 @@ func (c *Conn) Buffered() []byte { return c.in.Bytes() }
 // Discard implements Link.
 func (c *Conn) Discard(n int) {
 	if c.in == nil {
-		return
+		return // without a write: after Hijack the loop and the session may both be here
 	}
 	if c.in.B = c.in.B[n:]; len(c.in.B) > 0 {
 		return
@@ -140,16 +141,13 @@ func (c *Conn) Unread(p []byte) {
 }
 
 // Fill implements Lent.
-func (c *Conn) Fill() error {
+func (c *Conn) Fill() (err error) {
 	if c.layer() != nil {
-		_, err := c.await(nil)
+		_, err = c.await(nil)
 		return err
 	}
-	c.room(readSize)
-	have := len(c.in.B)
-	n, err := c.await(c.in.B[have:cap(c.in.B)])
-	c.in.B = c.in.B[:have+n]
-	c.Discard(0)
+	c.keep()
+	c.in, err = c.in.ReadMore(readSize, math.MaxInt32, c.await)
 	return err
 }
 

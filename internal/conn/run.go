@@ -73,14 +73,14 @@ func (c *Conn) leaveLoop() {
 		return
 	}
 	c.off = true
-	c.flushBeside() // what was corked since the loop was lost
+	c.Out().PullBeside() // what was corked since the loop was lost
 }
 
 // Lost implements loop.Holder: it makes the goroutine that runs the user code the
 // owner.
 func (c *Conn) Lost(overstayed bool) {
 	c.lend()
-	c.flushBeside()
+	c.Out().PullBeside()
 	if overstayed {
 		c.sessionOf().Late(loop.Overstay)
 	}

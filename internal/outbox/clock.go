@@ -16,7 +16,6 @@ type Clock struct {
 	Cut   func()        // immutable; ends the push
 
 	mu    sync.Mutex
-	ended bool
 	until time.Time   // of the push; zero while there is none
 	timer *time.Timer // nil until the first push
 	armed bool
@@ -30,7 +29,7 @@ func (c *Clock) Progress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Now().Add(c.After)
-	if c.armed || c.ended {
+	if c.armed {
 		return
 	}
 	c.armed = true
@@ -55,7 +54,7 @@ func (c *Clock) fired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.armed = false
-	if c.until.IsZero() || c.ended {
+	if c.until.IsZero() {
 		return
 	}
 	if rest := time.Until(c.until); rest > 0 {
@@ -73,7 +72,7 @@ func (c *Clock) fired() {
 func (c *Clock) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
+	c.until = time.Time{} // fired may wait for mu
 	if c.timer != nil {
 		c.timer.Stop()
 	}

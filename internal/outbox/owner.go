@@ -87,8 +87,11 @@ func (b *Box) Uncork() (tried bool, err error) {
 // PullBeside is Pull of bytes in memory, for the loop of another owner. It does not wait
 // for the lock: Wake follows if another goroutine has it. The error is returned by what the
 // owner sends next. It reports whether something is left, which only a loop of a shared
-// Box watches.
+// Box watches: there the owner may wait for it (see Follow). In a nil Box nothing waits.
 func (b *Box) PullBeside() (left bool) {
+	if b == nil {
+		return false
+	}
 	if !b.mu.TryLock() {
 		b.set(missed, true)
 		if !b.mu.TryLock() {

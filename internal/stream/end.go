@@ -35,9 +35,8 @@ func (c *Conn) drain(ago int64) {
 
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
-	since, idle, session := c.waits, c.session == nil || c.idle, c.session
+	since, idle, session, shared := c.waits, c.session == nil || c.idle, c.session, c.out.Shared()
 	ok = c.since == 0 && !c.lent && !c.isKilled() && since != 0
-	shared := session != nil && c.out.Shared()
 	c.mu.Unlock()
 	now := sys.Nanotime()
 	switch {
@@ -59,8 +58,7 @@ func (c *Conn) GiveWay() bool {
 
 func (c *Conn) Active() bool {
 	c.mu.Lock()
-	s, active := c.session, c.serving || !c.idle
-	shared := s != nil && c.out.Shared()
+	s, active, shared := c.session, c.serving || !c.idle, c.out.Shared()
 	c.mu.Unlock()
 	switch {
 	case s == nil:

@@ -26,8 +26,8 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
-	session, lent, idle, version := c.session, c.lent, c.idle, c.version
-	shared, waits := session != nil && c.out.Shared(), c.waits
+	session, lent, idle, version, waits := c.session, c.lent, c.idle, c.version, c.waits
+	shared := c.out.Shared() // which the session has called Share for
 	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
 	if shared {

@@ -32,9 +32,9 @@ type Budgeted interface {
 	Budget() *Budget
 }
 
-// BudgetOf returns the Budget of the connection of w, or nil. It unwraps w as Of does.
+// BudgetOf returns the Budget of the connection of w, or nil. It unwraps w as Find does.
 func BudgetOf(w http.ResponseWriter) *Budget {
-	if b := find[Budgeted](w); b != nil {
+	if b := Find[Budgeted](w); b != nil {
 		return b.Budget()
 	}
 	return nil

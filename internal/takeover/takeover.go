@@ -97,14 +97,9 @@ type Streamer interface {
 	Hold(begin func(answer func(p []byte)) Source) error
 }
 
-// Of returns the Writer that w is or wraps, or nil. It unwraps as
-// http.ResponseController does.
-func Of(w http.ResponseWriter) Writer { return find[Writer](w) }
-
-// StreamerOf is Of for Streamers.
-func StreamerOf(w http.ResponseWriter) Streamer { return find[Streamer](w) }
-
-func find[T any](w http.ResponseWriter) (none T) {
+// Find returns the T, an interface, that w is or wraps, or nil. It unwraps as http.ResponseController
+// does.
+func Find[T any](w http.ResponseWriter) (none T) {
 	for {
 		if t, ok := w.(T); ok {
 			return t
@@ -126,13 +121,6 @@ func (a Addr) Network() string { return "tcp" }
 // String implements net.Addr.
 func (a Addr) String() string { return string(a) }
 
-// A Slotted is an http.ResponseWriter whose handler may hold a slot of Server.MaxHandlers.
+// A Slotted is an http.ResponseWriter whose handler may hold a slot of Server.MaxHandlers. FreeSlot
+// gives it back, for a handler that goes on for as long as a connection does.
 type Slotted interface{ FreeSlot() }
-
-// FreeSlot gives back the slot of w's handler, which goes on for as long as a connection does. It
-// unwraps w as Of does, and is the handler's.
-func FreeSlot(w http.ResponseWriter) {
-	if h := find[Slotted](w); h != nil {
-		h.FreeSlot()
-	}
-}

@@ -117,7 +117,7 @@ func TestPlaceOfHandlerAfterTheEnd(t *testing.T) {
 				if r.URL.Path != "/wait" {
 					return
 				}
-				takeover.StreamerOf(w).Outlive(func(s takeover.Stream, _ bool) takeover.Source {
+				takeover.Find[takeover.Streamer](w).Outlive(func(s takeover.Stream, _ bool) takeover.Source {
 					s.End(false)
 					return noSource{}
 				})

@@ -62,7 +62,7 @@ func TestEnds(t *testing.T) {
 			c := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				var stream takeover.Stream
 				source := &quietSource{make(chan struct{})}
-				err := takeover.StreamerOf(w).Outlive(func(s takeover.Stream, _ bool) takeover.Source {
+				err := takeover.Find[takeover.Streamer](w).Outlive(func(s takeover.Stream, _ bool) takeover.Source {
 					stream = s
 					return source
 				})
@@ -99,7 +99,7 @@ func TestLastingWithoutItsRequest(t *testing.T) {
 			t.Error("the client has gone")
 		default:
 		}
-		err := takeover.StreamerOf(w).Outlive(func(takeover.Stream, bool) takeover.Source { return source })
+		err := takeover.Find[takeover.Streamer](w).Outlive(func(takeover.Stream, bool) takeover.Source { return source })
 		if err != nil {
 			t.Error(err)
 		}
