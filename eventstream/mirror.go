@@ -324,7 +324,7 @@ func (t *Topic) resume() {
 	t.mu.Unlock()
 	for m := range all.All() {
 		m.s.mu.Lock()
-		if m.wait != nil {
+		if m.wait != nil && m.open() {
 			m.catchUp()
 		}
 		m.s.mu.Unlock()

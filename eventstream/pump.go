@@ -84,13 +84,17 @@ func (b *batch) piece(m *subscription) *piece {
 	return b.after
 }
 
+// open reports whether m gets events: a snapshot of a topic also has the members that have left it since, and
+// those whose streams have ended. s.mu is held.
+func (m *subscription) open() bool { return !m.s.ended && slices.Contains(m.s.subs, m) }
+
 // deliver sends m the events before b.to that it has not received. first is the oldest event
 // that there is.
 func (m *subscription) deliver(b *batch, first uint64) {
 	s := m.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if !m.open() {
 		return
 	}
 	if m.wait != nil {

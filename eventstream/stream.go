@@ -126,8 +126,11 @@ func (s *Stream) begin() {
 	s.force(&f)
 }
 
-// force sends f besides all events. mu is held.
+// force sends f besides all events, unless the stream has ended: nothing may follow its last chunk. mu is held.
 func (s *Stream) force(f *frame) {
+	if s.ended {
+		return
+	}
 	if s.z != nil {
 		p := newPiece(f.bytes(false), nil)
 		s.z.add(p, nil)

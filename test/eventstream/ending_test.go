@@ -196,3 +196,23 @@ func TestEndingOfPoll(t *testing.T) {
 		c.Response("GET")
 	})
 }
+
+// What a topic has for a stream that has ended, but for its client's end, is not sent.
+func TestJoinAfterEnd(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(h http.Handler) *chert.Server) {
+		news := topic(t, nil)
+		publish(t, news, "old")
+		ts := engines.Start(t, fresh(handler(t, &eventstream.Options{
+			OnOpen: func(s *eventstream.Stream, _ *http.Request) {
+				s.Close()
+				news.Join(s)
+			},
+		})))
+		c := ts.Dial()
+		c.Send(servertest.RawHead("GET / HTTP/1.1", "Host: h", "Connection: close"))
+		c.Head()
+		if _, rest, ok := strings.Cut(c.Rest(), "\r\n0\r\n\r\n"); !ok || rest != "" {
+			t.Errorf("after the last chunk: %q", rest)
+		}
+	})
+}
