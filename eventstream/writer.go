@@ -62,6 +62,7 @@ func (l *writer) finish(returned bool) {
 
 // run writes until the stream ends.
 func (l *writer) run() {
+	takeover.FreeSlot(l.w)
 	returned := false
 	defer func() {
 		l.over()

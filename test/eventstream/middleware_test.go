@@ -124,3 +124,24 @@ func TestKeptBack(t *testing.T) {
 		}
 	})
 }
+
+// TestCodedBesideHandlers: streams that take their handlers' goroutines are no handlers that run.
+func TestCodedBesideHandlers(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		feed := topic(t, nil)
+		h := handler(t, &eventstream.Options{OnOpen: joins(feed)})
+		s := fresh(middleware.Must(middleware.Compress(nil))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store") // without no-transform
+			h.ServeHTTP(w, r)
+		})))
+		s.MaxHandlers = 1
+		ts := engines.Start(t, s)
+		for n := range 3 {
+			if got := open(ts, "Accept-Encoding: gzip").head.Header; got.Get("Content-Encoding") != "gzip" {
+				t.Error(got)
+			}
+			servertest.Eventually(t, "it has joined", func() bool { return feed.Len() == n+1 })
+		}
+		h.Close()
+	})
+}
