@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
@@ -99,7 +100,7 @@ func testExpired(x *suite) {
 func testExpiredBeside(x *suite) {
 	for _, how := range []string{"data", "post", "done"} {
 		release := make(chan bool)
-		s := &script{onWritable: ignore}
+		s := new(script)
 		s.onExpired = func(s *script) conn.Next {
 			s.send("late\n")
 			return conn.Close
@@ -138,42 +139,38 @@ func timeout(x *suite, what string, err error) {
 // testReadDeadlines: those of user code bound its reads and no others.
 func testReadDeadlines(x *suite) {
 	for _, pooled := range []bool{false, true} {
-		s := &script{line: func(s *script, line string) conn.Next {
-			return s.either(pooled, func() conn.Next {
-				switch line {
-				case "past":
-					s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
-					timeout(x, line, s.Lent().Fill())
-					_, err := s.Lent().Read(make([]byte, 1))
-					timeout(x, line, err)
-				case "soon":
-					s.Lent().SetReadDeadline(time.Now().Add(moment))
-					timeout(x, line, s.Lent().Fill())
-				case "moved":
-					s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
-					moved := make(chan bool)
-					go func() {
-						s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
-						close(moved)
-					}()
-					timeout(x, line, s.Lent().Fill())
-					<-moved
-				case "taken back":
-					s.Lent().SetReadDeadline(time.Now().Add(-time.Second))
-					timeout(x, line, s.Lent().Fill())
-					s.Lent().SetReadDeadline(time.Time{})
-					fallthrough
-				case "none":
-					// The last one's deadline has ended with it.
-					s.Write([]byte("reading\n"), nil)
-					if err := s.Lent().Fill(); err != nil {
-						x.Errorf("%s: %v", line, err)
-					}
+		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+			var moved sync.WaitGroup
+			past := func() { s.Lent().SetReadDeadline(time.Now().Add(-time.Second)) }
+			switch line {
+			case "past":
+				past()
+				timeout(x, line, s.Lent().Fill())
+				_, err := s.Lent().Read(make([]byte, 1))
+				timeout(x, line, err)
+			case "soon":
+				s.Lent().SetReadDeadline(time.Now().Add(moment))
+				timeout(x, line, s.Lent().Fill())
+			case "moved":
+				s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
+				moved.Go(past)
+				timeout(x, line, s.Lent().Fill())
+				moved.Wait()
+			case "taken back":
+				past()
+				timeout(x, line, s.Lent().Fill())
+				s.Lent().SetReadDeadline(time.Time{})
+				fallthrough
+			case "none":
+				// The last one's deadline has ended with it.
+				s.Write([]byte("reading\n"), nil)
+				if err := s.Lent().Fill(); err != nil {
+					x.Errorf("%s: %v", line, err)
 				}
-				s.Write([]byte(line+"\n"), nil)
-				return conn.More
-			})
-		}}
+			}
+			s.Write([]byte(line+"\n"), nil)
+			return conn.More
+		})}
 		c := x.open(Options{}, s)
 		for _, line := range []string{"past", "none", "soon", "none", "moved", "none", "taken back", "past", "past"} {
 			c.Send(line + "\n")
@@ -193,40 +190,35 @@ func testReadDeadlines(x *suite) {
 func testWriteDeadlines(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		for _, line := range []string{"past", "soon", "moved", "left", "send", "close"} {
-			s := &script{}
 			h := &holder{t: x.T}
-			s.line = func(s *script, line string) conn.Next {
-				return s.either(pooled, func() conn.Next {
-					switch line {
-					case "past":
-						s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
-						timeout(x, line, s.Write([]byte("x"), nil))
-					case "soon":
-						s.Lent().SetWriteDeadline(time.Now().Add(moment))
-						timeout(x, line, s.Write(pattern(), nil))
-					case "moved":
-						s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
-						moved := make(chan bool)
-						go func() {
-							s.Lent().SetWriteDeadline(time.Now().Add(moment))
-							close(moved)
-						}()
-						timeout(x, line, s.Write(pattern(), nil))
-						<-moved
-					case "left":
-						s.Lent().SetWriteDeadline(time.Now().Add(moment))
-						s.Send(&conn.Write{A: pattern(), Holder: h})
-						return conn.More
-					case "send":
-						s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
-						return conn.More
-					case "close":
-						s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
+			s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+				var moved sync.WaitGroup
+				soon := func() { s.Lent().SetWriteDeadline(time.Now().Add(moment)) }
+				switch line {
+				case "past":
+					s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
+					timeout(x, line, s.Write([]byte("x"), nil))
+				case "soon":
+					soon()
+					timeout(x, line, s.Write(pattern(), nil))
+				case "moved":
+					s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
+					moved.Go(soon)
+					timeout(x, line, s.Write(pattern(), nil))
+					moved.Wait()
+				case "left":
+					soon()
+					s.Send(&conn.Write{A: pattern(), Holder: h})
+					return conn.More
+				case "send", "close":
+					s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
+					if line == "close" {
 						return conn.Close
 					}
-					return conn.Reset
-				})
-			}
+					return conn.More
+				}
+				return conn.Reset
+			})}
 			c := x.open(Options{Small: true}, s)
 			c.Send(line + "\n")
 			if line == "left" || line == "send" || line == "close" {
@@ -243,18 +235,21 @@ func testWriteDeadlines(x *suite) {
 
 // testStalls: Limits bound every wait for a silent peer, however it was begun.
 func testStalls(x *suite) {
-	type stall struct {
-		name string
-		line func(s *script, h *holder) conn.Next
+	try := func(name string, h *holder, line server) {
+		stall := int64(moment)
+		s := &script{line: line}
+		x.begin(Options{Small: true, Limits: conn.Limits{ReadStall: stall, WriteStall: stall}}, s)
+		servertest.Await(x.T, s.closed, "Closed, after "+name)
+		if h != nil {
+			h.gone()
+		}
 	}
-	var all []stall
 	for _, pooled := range []bool{false, true} {
 		user := func(name string, f func(s *script) error, then conn.Next) {
-			full := fmt.Sprintf("%s, pooled: %v", name, pooled)
-			all = append(all, stall{full, func(s *script, h *holder) conn.Next {
-				h.Release()
-				return s.either(pooled, func() conn.Next { timeout(x, name, f(s)); return then })
-			}})
+			try(fmt.Sprintf("%s, pooled: %v", name, pooled), nil, inUser(pooled, func(s *script, _ string) conn.Next {
+				timeout(x, name, f(s))
+				return then
+			}))
 		}
 		user("fill", func(s *script) error { return s.Lent().Fill() }, conn.Close)
 		user("read", func(s *script) error { _, err := s.Lent().Read(make([]byte, 10)); return err }, conn.Close)
@@ -263,8 +258,8 @@ func testStalls(x *suite) {
 	}
 	for _, then := range []conn.Next{conn.More, conn.Close, conn.Linger} {
 		for _, shared := range []bool{false, true} {
-			name := fmt.Sprintf("send, %d, shared: %v", then, shared)
-			all = append(all, stall{name, func(s *script, h *holder) conn.Next {
+			h := &holder{t: x.T}
+			try(fmt.Sprintf("send, %d, shared: %v", then, shared), h, func(s *script, _ string) conn.Next {
 				if shared {
 					s.Share()
 				}
@@ -272,21 +267,12 @@ func testStalls(x *suite) {
 					return conn.Reset // a link that waits in Send
 				}
 				return then
-			}})
+			})
 		}
-		all = append(all, stall{fmt.Sprintf("queue, %d", then), func(s *script, h *holder) conn.Next {
-			h.Release()
+		try(fmt.Sprintf("queue, %d", then), nil, func(s *script, _ string) conn.Next {
 			s.Share()
 			s.start(func() { s.queue(pattern()) }, func() conn.Next { return then })
 			return conn.More
-		}})
-	}
-	for _, tt := range all {
-		h := &holder{t: x.T}
-		s := &script{onWritable: ignore, line: func(s *script, _ string) conn.Next { return tt.line(s, h) }}
-		stall := int64(moment)
-		x.begin(Options{Small: true, Limits: conn.Limits{ReadStall: stall, WriteStall: stall}}, s)
-		servertest.Await(x.T, s.closed, "Closed, after "+tt.name)
-		h.gone()
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package conntest
 
 import (
-	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -24,9 +23,9 @@ type ending struct {
 // A state is what a link is doing when it is ended.
 type state struct {
 	name string
-	// line is what the session does for each line but "next".
-	line func(e *ending, s *script) conn.Next
-	// begin brings the link into the state.
+	// line makes what the session does for the line "go"; nil, and for others: it echoes them.
+	line func(e *ending) server
+	// begin brings the link into the state; nil sends a line, for which line enters.
 	begin func(e *ending)
 	// fails: user code waits for the peer, and sees its end.
 	user, fails bool
@@ -36,9 +35,9 @@ type state struct {
 }
 
 // code is user code that waits in the given way, and then answers "done".
-func code(pooled bool, wait func(e *ending, s *script) error) func(*ending, *script) conn.Next {
-	return func(e *ending, s *script) conn.Next {
-		return s.either(pooled, func() conn.Next {
+func code(pooled bool, wait func(e *ending, s *script) error) func(*ending) server {
+	return func(e *ending) server {
+		return inUser(pooled, func(s *script, _ string) conn.Next {
 			e.entered <- true
 			err := wait(e, s)
 			e.err <- err
@@ -48,11 +47,6 @@ func code(pooled bool, wait func(e *ending, s *script) error) func(*ending, *scr
 			return conn.More
 		})
 	}
-}
-
-func (e *ending) enters() {
-	e.c.Send("go\n")
-	servertest.Await(e.T, e.entered, "the user code")
 }
 
 func computes(e *ending, s *script) error {
@@ -66,15 +60,21 @@ func computes(e *ending, s *script) error {
 func reads(_ *ending, s *script) error  { return s.Lent().Fill() }
 func writes(_ *ending, s *script) error { return s.Write(pattern(), nil) }
 
-func sends(how conn.Next) func(*ending, *script) conn.Next {
-	return func(e *ending, s *script) conn.Next {
-		e.entered <- true
-		h := &holder{t: e.T}
-		e.Cleanup(h.gone)
-		if s.Send(&conn.Write{A: []byte("x"), B: pattern(), Holder: h}) != nil {
-			return conn.Close
+// sends is a session that sends much in one Write, and then requests how.
+func sends(how conn.Next, shared bool) func(*ending) server {
+	return func(e *ending) server {
+		return func(s *script, _ string) conn.Next {
+			if shared {
+				s.Share()
+			}
+			e.entered <- true
+			h := &holder{t: e.T}
+			e.Cleanup(h.gone)
+			if s.Send(&conn.Write{A: []byte("x"), B: pattern(), Holder: h}) != nil {
+				return conn.Close
+			}
+			return how
 		}
-		return how
 	}
 }
 
@@ -82,49 +82,35 @@ func done() string    { return "done\n" }
 func written() string { return string(pattern()) + "done\n" }
 func sent() string    { return "x" + string(pattern()) }
 
+func none() string { return "" }
+
 var states = []state{
-	{name: "fresh", begin: func(*ending) {}, all: func() string { return "" }},
-	{name: "idle", begin: func(e *ending) { e.c.Send("next\n"); e.c.Want("next\n") }, all: func() string { return "" }},
+	{name: "fresh", begin: func(*ending) {}, all: none},
+	{name: "idle", begin: func(e *ending) { e.c.Send("next\n"); e.c.Want("next\n") }, all: none},
 	{name: "partial", begin: func(e *ending) { e.c.Send("next\nne"); e.c.Want("next\n") }},
-	{name: "inline", user: true, line: code(false, computes), begin: (*ending).enters, all: done},
-	{name: "pooled", user: true, line: code(true, computes), begin: (*ending).enters, all: done},
-	{name: "reading", user: true, fails: true, line: code(false, reads), begin: (*ending).enters},
-	{name: "reading, pooled", user: true, fails: true, line: code(true, reads), begin: (*ending).enters},
-	{name: "writing", user: true, fails: true, line: code(false, writes), begin: (*ending).enters, all: written},
-	{name: "writing, pooled", user: true, fails: true, line: code(true, writes), begin: (*ending).enters, all: written},
-	{name: "stalled", line: sends(conn.More), begin: (*ending).enters, all: sent},
-	{name: "stalled, to close", line: sends(conn.Close), begin: (*ending).enters, all: sent},
-	{name: "stalled, to linger", line: sends(conn.Linger), begin: (*ending).enters, all: sent},
-	{name: "stalled, shared", line: func(e *ending, s *script) conn.Next {
-		s.Share()
-		return sends(conn.More)(e, s)
-	}, begin: (*ending).enters},
-	{name: "stalled, shared, to close", line: func(e *ending, s *script) conn.Next {
-		s.Share()
-		return sends(conn.Close)(e, s)
-	}, begin: (*ending).enters, all: sent},
-	{name: "lingering", line: func(e *ending, s *script) conn.Next {
-		s.send("no\n")
-		return conn.Linger
-	}, begin: func(e *ending) { e.c.Send("go\n"); e.c.Want("no\n") }},
-	{name: "waiting", begin: func(e *ending) {
-		held := make(chan bool, 1)
-		e.s.held = held
-		e.c.Send("next\n")
-		servertest.Await(e.T, held, "the wait")
-	}},
-	{name: "runs", line: func(e *ending, s *script) conn.Next {
-		s.Share()
-		s.start(func() {
+	{name: "inline", user: true, line: code(false, computes), all: done},
+	{name: "pooled", user: true, line: code(true, computes), all: done},
+	{name: "reading", user: true, fails: true, line: code(false, reads)},
+	{name: "reading, pooled", user: true, fails: true, line: code(true, reads)},
+	{name: "writing", user: true, fails: true, line: code(false, writes), all: written},
+	{name: "writing, pooled", user: true, fails: true, line: code(true, writes), all: written},
+	{name: "stalled", line: sends(conn.More, false), all: sent},
+	{name: "stalled, to close", line: sends(conn.Close, false), all: sent},
+	{name: "stalled, to linger", line: sends(conn.Linger, false), all: sent},
+	{name: "stalled, shared", line: sends(conn.More, true)},
+	{name: "stalled, shared, to close", line: sends(conn.Close, true), all: sent},
+	{name: "lingering", line: func(*ending) server { return refuses },
+		begin: func(e *ending) { e.c.Send("go\n"); e.c.Want("no\n") }},
+	{name: "waiting", line: func(e *ending) server { return waits(e.entered) }},
+	{name: "runs", line: func(e *ending) server {
+		return beside(func(s *script) {
 			e.entered <- true
 			<-e.leave
 			s.queue([]byte("run\n"))
-		}, nil)
-		return conn.More
-	}, begin: (*ending).enters},
-	{name: "runs that queue", line: func(e *ending, s *script) conn.Next {
-		s.Share()
-		s.start(func() {
+		})
+	}},
+	{name: "runs that queue", line: func(e *ending) server {
+		return beside(func(s *script) {
 			s.queue(pattern())
 			e.entered <- true
 			<-e.leave
@@ -134,9 +120,8 @@ var states = []state{
 				}
 				runtime.Gosched()
 			}
-		}, nil)
-		return conn.More
-	}, begin: (*ending).enters},
+		})
+	}},
 }
 
 // A way is what ends a link.
@@ -181,34 +166,32 @@ func (x *suite) testEnd(st state, w way) {
 		suite: x, entered: make(chan bool, 1), leave: make(chan bool),
 		gone: make(chan bool, 10), err: make(chan error, 1),
 	}
-	e.s = &script{onWritable: ignore, onGone: func(bool) {
+	e.s = &script{only: "go", onGone: func(bool) {
 		select {
 		case e.gone <- true:
 		default:
 		}
 	}}
-	e.s.line = func(s *script, line string) conn.Next {
-		if strings.HasSuffix(line, "next") || st.line == nil {
-			return s.send(line + "\n")
-		}
-		return st.line(e, s)
+	if st.line != nil {
+		e.s.line = st.line(e)
 	}
 	e.c = x.open(Options{Small: true}, e.s)
 	if w.can != nil && !w.can(e.c) {
 		close(e.leave)
 		return
 	}
-	st.begin(e)
+	if st.begin != nil {
+		st.begin(e)
+	} else {
+		e.c.Send("go\n")
+		servertest.Await(x.T, e.entered, "the line's turn")
+	}
 	w.do(e)
 	if st.user && !st.fails && w.notified {
 		servertest.Await(x.T, e.gone, "PeerGone")
 	}
 	close(e.leave)
-	got := make(chan string, 1)
-	go func() {
-		b, _ := io.ReadAll(e.c.R)
-		got <- string(b)
-	}()
+	got := e.c.reading()
 	switch {
 	case st.name == "partial" && w.drain:
 		// It may be completed.
@@ -232,7 +215,5 @@ func (x *suite) testEnd(st state, w way) {
 		same(x.T, []byte(all), []byte(st.all()))
 	}
 	e.c.Close()
-	if servertest.Await(x.T, e.s.closed, "Closed") {
-		x.Error("hijacked")
-	}
+	e.s.isClosed()
 }

@@ -14,7 +14,7 @@ func testRelease(x *suite) {
 	for _, kill := range []bool{false, true} {
 		file := patternFile(x.T)
 		var queued atomic.Int32
-		s := &script{onWritable: ignore}
+		s := new(script)
 		sent := make(chan int32, 1)
 		s.line = func(s *script, line string) (next conn.Next) {
 			s.Share()
@@ -72,13 +72,11 @@ func testTruncated(x *suite) {
 func testCloseIdle(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		entered, leave := make(chan bool), make(chan bool)
-		s := &script{only: "wait", line: func(s *script, line string) conn.Next {
-			return s.either(pooled, func() conn.Next {
-				entered <- true
-				<-leave
-				return s.send("waited\n")
-			})
-		}}
+		s := &script{only: "wait", line: inUser(pooled, func(s *script, _ string) conn.Next {
+			entered <- true
+			<-leave
+			return s.send("waited\n")
+		})}
 		c := x.open(Options{}, s)
 		c.Send("wait\n")
 		servertest.Await(x.T, entered, "the user code")

@@ -18,7 +18,7 @@ func testRunsHere(x *suite) {
 	for _, how := range []string{"waits", "takes long", "ends", "waits and ends", "posted"} {
 		var others atomic.Int32
 		release, done := make(chan bool), make(chan string, 10)
-		s := &script{onWritable: ignore}
+		s := new(script)
 		slow := func(h *conn.Here) {
 			switch how {
 			case "takes long":
@@ -85,7 +85,7 @@ func testPause(x *suite) {
 	var most atomic.Int64
 	var early atomic.Bool
 	paused := false
-	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+	s := &script{line: func(s *script, line string) conn.Next {
 		s.Share()
 		if left, _ := s.Out().Unsent(); paused && left > 0 {
 			early.Store(true)
@@ -96,7 +96,7 @@ func testPause(x *suite) {
 		most.Store(max(most.Load(), waiting))
 		switch {
 		case err == conn.ErrFull:
-			s.waiting = &line
+			s.first = func() conn.Next { return s.serveLine(line) }
 			paused = true
 			return conn.Pause
 		case full:
@@ -142,7 +142,7 @@ func testDrainHalfClose(x *suite) {
 func testPausedDrain(x *suite) {
 	drained := make(chan bool, 1)
 	paused := make(chan bool, 1)
-	s := &script{onWritable: ignore}
+	s := new(script)
 	s.onDrain = func(*script, int64) conn.Next {
 		select {
 		case drained <- true:

@@ -1,6 +1,7 @@
 package conntest
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -13,43 +14,38 @@ import (
 // testHijack: a hijacked connection has the bytes that were not consumed,
 // follows everything that was sent, and no longer belongs to the link.
 func testHijack(x *suite) {
-	for _, how := range []string{"user", "pool", "user, queued", "pool, queued"} {
-		for _, parts := range [][]string{{"a\nhijack\nrest"}, {"hijack\n", "rest"}, {"hijack\nre", "st"}} {
-			x.hijack(how, parts)
+	for _, pooled := range []bool{false, true} {
+		for _, queued := range []bool{false, true} {
+			for _, parts := range [][]string{{"a\nhijack\nrest"}, {"hijack\n", "rest"}, {"hijack\nre", "st"}} {
+				x.hijack(pooled, queued, parts)
+			}
 		}
 	}
 }
 
-func (x *suite) hijack(how string, parts []string) {
+func (x *suite) hijack(pooled, queued bool, parts []string) {
 	x.Helper()
-	queued := strings.HasSuffix(how, "queued")
 	hijacked := make(chan net.Conn, 1)
-	s := &script{only: "hijack", line: func(s *script, line string) conn.Next {
-		return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
-			s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
-			if queued {
-				h := &holder{t: x.T}
-				s.Send(&conn.Write{A: pattern(), Holder: h})
-				defer h.gone()
-			}
-			nc, rest, err := s.Lent().Hijack()
-			if err != nil {
-				x.Errorf("Hijack: %v", err)
-				return conn.Close
-			}
-			for b := make([]byte, 1); len(rest) < len("rest"); rest = append(rest, b...) {
-				if _, err := io.ReadFull(nc, b); err != nil {
-					x.Errorf("the rest after %q: %v", rest, err)
-					break
-				}
-			}
-			if string(rest) != "rest" {
-				x.Errorf("the rest is %q", rest)
-			}
-			hijacked <- nc
-			return conn.Detached
-		})
-	}}
+	s := &script{only: "hijack", line: inUser(pooled, func(s *script, _ string) conn.Next {
+		s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
+		if queued {
+			h := &holder{t: x.T}
+			s.Send(&conn.Write{A: pattern(), Holder: h})
+			defer h.gone()
+		}
+		nc, rest, err := s.Lent().Hijack()
+		if err != nil {
+			x.Errorf("Hijack: %v", err)
+			return conn.Close
+		}
+		more := io.LimitReader(nc, int64(len("rest")-len(rest)))
+		all, err := io.ReadAll(io.MultiReader(bytes.NewReader(rest), more))
+		if string(all) != "rest" || err != nil {
+			x.Errorf("the rest is %q, %v", all, err)
+		}
+		hijacked <- nc
+		return conn.Detached
+	})}
 	c := x.open(Options{Small: queued}, s)
 	for _, p := range parts {
 		c.Send(p)
@@ -62,9 +58,7 @@ func (x *suite) hijack(how string, parts []string) {
 	}
 	h := servertest.Await(x.T, hijacked, "the hijack")
 	defer h.Close()
-	if !servertest.Await(x.T, s.closed, "Closed") {
-		x.Error("closed, and not hijacked")
-	}
+	s.isHijacked()
 	c.command(conn.Drain)
 	c.command(conn.Kill)
 	c.Send("ping\n")
@@ -88,48 +82,42 @@ func testHijackRuns(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		const n = 4
 		queued, ended := make(chan bool, n), make(chan bool, n)
-		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
-			if line == "start" {
-				s.Share()
-				for range n {
-					s.start(func() {
-						for i := 0; ; i++ {
-							if _, err := s.queue([]byte("run\n")); err != nil && err != conn.ErrFull {
-								break
-							}
-							if i == 10 {
-								queued <- true
-							}
-						}
-						ended <- true
-					}, nil)
+		start := func(s *script) {
+			for i := 0; ; i++ {
+				if _, err := s.queue([]byte("run\n")); err != nil && err != conn.ErrFull {
+					break
 				}
-				return conn.More
+				if i == 10 {
+					queued <- true
+				}
 			}
-			return s.either(pooled, func() conn.Next {
-				nc, _, err := s.Lent().Hijack()
-				if err != nil {
-					x.Errorf("Hijack: %v", err)
-					return conn.Close
-				}
-				for range 100 {
-					io.WriteString(nc, "hijacker\n")
-				}
-				for range n {
-					servertest.Await(x.T, ended, "the runs")
-				}
-				io.WriteString(nc, "end\n")
-				nc.Close()
-				return conn.Detached
-			})
+			ended <- true
+		}
+		hijack := inUser(pooled, func(s *script, _ string) conn.Next {
+			nc, _, err := s.Lent().Hijack()
+			if err != nil {
+				x.Errorf("Hijack: %v", err)
+				return conn.Close
+			}
+			for range 100 {
+				io.WriteString(nc, "hijacker\n")
+			}
+			for range n {
+				servertest.Await(x.T, ended, "the runs")
+			}
+			io.WriteString(nc, "end\n")
+			nc.Close()
+			return conn.Detached
+		})
+		s := &script{line: func(s *script, line string) conn.Next {
+			if line == "hijack" {
+				return hijack(s, line)
+			}
+			return beside(start)(s, line)
 		}}
 		c := x.open(Options{}, s)
-		c.Send("start\n")
-		got := make(chan string, 1)
-		go func() {
-			b, _ := io.ReadAll(c.R)
-			got <- string(b)
-		}()
+		c.Send(strings.Repeat("start\n", n))
+		got := c.reading()
 		for range n {
 			servertest.Await(x.T, queued, "the runs")
 		}
@@ -139,8 +127,6 @@ func testHijackRuns(x *suite) {
 		if strings.Trim(runs, "run\n") != "" || rest != strings.Repeat("hijacker\n", 99)+"end\n" {
 			x.Errorf("the hijacker's bytes are not its own: ..%.200q", rest)
 		}
-		if !servertest.Await(x.T, s.closed, "Closed") {
-			x.Error("closed, and not hijacked")
-		}
+		s.isHijacked()
 	}
 }

@@ -16,45 +16,41 @@ func testOffer(x *suite) {
 	const piece, limit = 7000, 200_000
 	type result struct{ size, most, waiting int }
 	taken := make(chan result, 1)
-	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
-		s.Share()
-		s.start(func() {
-			var r result
-			for full := false; ; {
-				at := rand.IntN(piece)
-				p := pattern()[r.size : r.size+piece]
-				much, err := s.Out().Offer(p[:at], p[at:], limit)
-				waiting, _ := s.Out().Unsent()
-				if r.most = max(r.most, int(waiting)); err == conn.ErrFull {
-					if !full || !much {
-						x.Error("ErrFull came without warning")
-					}
-					// Only a moment ago, perhaps: try again when nothing has been sent.
-					if r.waiting == int(waiting) {
-						break
-					}
-					r.waiting = int(waiting)
-					continue
-				} else if err != nil {
-					x.Errorf("Offer: %v", err)
+	s := &script{line: beside(func(s *script) {
+		var r result
+		for full := false; ; {
+			at := rand.IntN(piece)
+			p := pattern()[r.size : r.size+piece]
+			much, err := s.Out().Offer(p[:at], p[at:], limit)
+			waiting, _ := s.Out().Unsent()
+			if r.most = max(r.most, int(waiting)); err == conn.ErrFull {
+				if !full || !much {
+					x.Error("ErrFull came without warning")
+				}
+				// Only a moment ago, perhaps: try again when nothing has been sent.
+				if r.waiting == int(waiting) {
 					break
 				}
-				full = full || much
-				r.size += piece
+				r.waiting = int(waiting)
+				continue
+			} else if err != nil {
+				x.Errorf("Offer: %v", err)
+				break
 			}
-			taken <- r
-			room := make(chan bool, 1)
-			s.Out().Follow(conn.FollowerFunc(func() { room <- true }))
-			<-room
-			if much, err := s.Out().Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
-				x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
-			}
-			if _, err := s.Out().Offer([]byte("end"), nil, -1); err != nil {
-				x.Errorf("Offer without a limit: %v", err)
-			}
-		}, nil)
-		return conn.More
-	}}
+			full = full || much
+			r.size += piece
+		}
+		taken <- r
+		room := make(chan bool, 1)
+		s.Out().Follow(conn.FollowerFunc(func() { room <- true }))
+		<-room
+		if much, err := s.Out().Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
+			x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
+		}
+		if _, err := s.Out().Offer([]byte("end"), nil, -1); err != nil {
+			x.Errorf("Offer without a limit: %v", err)
+		}
+	})}
 	c := x.begin(Options{Small: true}, s)
 	r := servertest.Await(x.T, taken, "ErrFull")
 	if r.most > limit+64<<10 { // a layer adds to it, and pieces in flight count
@@ -72,7 +68,7 @@ func testOffer(x *suite) {
 func testOfferRule(x *suite) {
 	outboxtest.Offers(x.T, func() outboxtest.Carrier {
 		ready := make(chan bool, 1)
-		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			s.Share()
 			ready <- true
 			return conn.More
@@ -102,38 +98,32 @@ func testOfferAgain(x *suite) {
 	full := make(chan []byte, 1) // what was accepted
 	var calls atomic.Int64
 	done := false // the owner's
-	s := &script{}
-	s.onWritable = func(s *script) conn.Next {
+	s := &script{onWritable: func(s *script) conn.Next {
 		calls.Add(1)
 		if !done {
 			_, err := s.Out().Offer([]byte("again"), nil, limit)
 			done = err == nil
 		}
 		return conn.More
-	}
-	s.line = func(s *script, line string) conn.Next {
-		s.Share()
-		s.start(func() {
-			var all []byte
-			for waiting := int64(0); ; waiting, _ = s.Out().Unsent() {
-				p, most := pattern()[:piece], -1
-				if waiting >= 200_000 {
-					p, most = []byte("again"), limit
-				}
-				much, err := s.Out().Offer(p, nil, most)
-				if err != nil {
-					if err != conn.ErrFull || !much || most < 0 {
-						x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v",
-							len(p), most, waiting, much, err)
-					}
-					break
-				}
-				all = append(all, p...) // a system with large buffers takes what has waited
+	}, line: beside(func(s *script) {
+		var all []byte
+		for waiting := int64(0); ; waiting, _ = s.Out().Unsent() {
+			p, most := pattern()[:piece], -1
+			if waiting >= 200_000 {
+				p, most = []byte("again"), limit
 			}
-			full <- all
-		}, nil)
-		return conn.More
-	}
+			much, err := s.Out().Offer(p, nil, most)
+			if err != nil {
+				if err != conn.ErrFull || !much || most < 0 {
+					x.Errorf("Offer of %d bytes with the limit %d, while %d wait: %v, %v",
+						len(p), most, waiting, much, err)
+				}
+				break
+			}
+			all = append(all, p...) // a system with large buffers takes what has waited
+		}
+		full <- all
+	})}
 	c := x.begin(Options{Small: true}, s)
 	all := servertest.Await(x.T, full, "ErrFull")
 	same(x.T, c.slowly(x.T, len(all)), all)

@@ -17,17 +17,17 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// patternSize is how much there is of pattern.
-const patternSize = 4 << 20
+// large is how much there is of pattern: more than any queue and sockets with small buffers take.
+const large = 4 << 20
 
 // pattern is what tests send, one part after another: no two places of it look
 // alike for long.
 var pattern = sync.OnceValue(func() []byte {
-	b := make([]byte, 0, patternSize+16)
-	for i := 0; len(b) < patternSize; i++ {
+	b := make([]byte, 0, large+16)
+	for i := 0; len(b) < large; i++ {
 		b = append(strconv.AppendInt(b, int64(i), 36), '.')
 	}
-	return b[:patternSize]
+	return b[:large]
 })
 
 // patternFile is one with pattern in it, until the test's end.
@@ -100,27 +100,17 @@ func (d *sender) part(n int) []byte {
 	return p
 }
 
+// hold is a holder that spoils what it held.
+func (d *sender) hold(p ...[]byte) conn.Holder {
+	h := &holder{t: d.s.t, use: func() { spoil(p...); d.s.Out().Blocked() }}
+	d.holders = append(d.holders, h)
+	return h
+}
+
 func spoil(p ...[]byte) {
 	for _, p := range p {
 		clear(p)
 	}
-}
-
-// hold is a holder that spoils what it held.
-func (d *sender) hold(p ...[]byte) conn.Holder {
-	h := &spoiler{holder: holder{t: d.s.t, use: func() { d.s.Out().Blocked() }}, p: p}
-	d.holders = append(d.holders, &h.holder)
-	return h
-}
-
-type spoiler struct {
-	holder
-	p [][]byte
-}
-
-func (h *spoiler) Release() {
-	spoil(h.p...)
-	h.holder.Release()
 }
 
 // send sends n bytes in a way that does not wait. What is not held is spoilt at
@@ -196,55 +186,35 @@ func (p plan) lines() string {
 	return b.String()
 }
 
-// testOrder: answers that are sent in all ways without waiting come whole and in
-// order, to a client that reads slowly.
-func testOrder(x *suite) {
-	for seed := range uint64(3) {
-		x.order(seed, false)
+// order: answers that are sent in all ways without waiting come whole and in order, to a
+// client that reads slowly. user: so do those of user code, which may wait, here and there.
+func (x *suite) order(seeds uint64, user bool) {
+	for seed := range seeds {
+		p, total := newPlan(seed, 150)
+		d := &sender{file: patternFile(x.T)}
+		d.s = &script{line: func(s *script, line string) conn.Next {
+			i, _ := strconv.Atoi(line)
+			try := func(send func(way, n int) error, n int) conn.Next {
+				err := send(p[i].way, n)
+				if err != nil {
+					x.Errorf("line %d: %v", i, err)
+				}
+				return unless(err)
+			}
+			n := p[i].n
+			if !user || i%5 == 3 {
+				return try(d.send, n)
+			}
+			if i%5 == 4 { // a part of it here, a part there
+				if next := try(d.send, n/2); next != conn.More {
+					return next
+				}
+				n -= n / 2
+			}
+			return s.either(i%5 == 0 || i%5 == 4 && i%2 == 0, func() conn.Next { return try(d.write, n) })
+		}}
+		x.plan(d, p, total, seed)
 	}
-}
-
-// testUserOrder is testOrder with user code, which may wait, here and there.
-func testUserOrder(x *suite) {
-	for seed := range uint64(4) {
-		x.order(seed, true)
-	}
-}
-
-func (x *suite) order(seed uint64, user bool) {
-	x.Helper()
-	p, total := newPlan(seed, 150)
-	d := &sender{file: patternFile(x.T)}
-	d.s = &script{line: func(s *script, line string) conn.Next {
-		i, _ := strconv.Atoi(line)
-		send := func(n int) conn.Next {
-			err := d.send(p[i].way, n)
-			if err != nil {
-				x.Errorf("line %d: %v", i, err)
-			}
-			return unless(err)
-		}
-		write := func() conn.Next {
-			err := d.write(p[i].way, p[i].n)
-			if err != nil {
-				x.Errorf("line %d: %v", i, err)
-			}
-			return unless(err)
-		}
-		switch n := p[i].n; {
-		case !user || i%5 == 3:
-			return send(n)
-		case i%5 == 0:
-			return s.pool(write)
-		case i%5 == 4: // a part of it here, a part there
-			p[i].n -= n / 2
-			if next := send(n / 2); next != conn.More {
-				return next
-			}
-		}
-		return s.either(i%5 == 4 && i%2 == 0, write)
-	}}
-	x.plan(d, p, total, seed)
 }
 
 // plan has the lines of a plan sent, and checks the answers and the holders.
@@ -284,7 +254,7 @@ func testQueueOrder(x *suite) {
 		return fmt.Appendf(nil, "%d %d %d:%s\n", id, i, n, pattern()[i:i+n])
 	}
 	var running atomic.Int32
-	s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+	s := &script{line: func(s *script, line string) conn.Next {
 		if line == "start" {
 			s.Share()
 			for id := range producers {
@@ -310,7 +280,7 @@ func testQueueOrder(x *suite) {
 			defer clear(p)
 			return s.give(&conn.Write{A: p[:k], B: p[k:], Cork: i%2 == 0})
 		case 1:
-			h := &spoiler{holder: holder{t: x.T}, p: [][]byte{p}}
+			h := &holder{t: x.T, use: func() { clear(p) }}
 			return s.give(&conn.Write{A: p[:1], B: p[1:], Holder: h})
 		}
 		return s.either(i%2 == 0, func() conn.Next {

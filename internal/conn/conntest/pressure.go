@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,91 +12,72 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// large is more than any queue and sockets with small buffers take.
-const large = patternSize
-
 // testWriteWaits: Write goes on without the peer until the queue is full, then
 // waits, and is woken as the peer reads.
 func testWriteWaits(x *suite) {
-	const piece = 10_000
 	for _, pooled := range []bool{false, true} {
-		var written atomic.Int64
-		done := make(chan error, 1)
-		s := &script{line: func(s *script, line string) conn.Next {
-			return s.either(pooled, func() conn.Next {
-				for p := pattern(); len(p) > 0; p = p[min(piece, len(p)):] {
-					q := p[:min(piece, len(p))]
-					if err := s.Write(q[:len(q)/2], q[len(q)/2:]); err != nil {
-						done <- err
-						return conn.Close
-					}
-					written.Add(int64(len(q)))
-				}
-				done <- nil
-				return conn.More
-			})
-		}}
-		c := x.begin(Options{Small: true}, s)
-		still(x, &written)
-		if n := written.Load(); n > large/2 {
-			x.Errorf("%d bytes were taken for a peer that does not read", n)
-		}
-		same(x.T, c.slowly(x.T, large), pattern())
-		if err := servertest.Await(x.T, done, "the user code"); err != nil {
-			x.Error(err)
-		}
+		written, done := new(atomic.Int64), make(chan error, 1)
+		x.bounded(written, done, &script{line: inUser(pooled, func(s *script, _ string) conn.Next {
+			err := inPieces(func(p []byte) error { return s.Write(p[:len(p)/2], p[len(p)/2:]) }, written)
+			done <- err
+			return unless(err)
+		})})
 	}
-}
-
-// still waits until n seems to have stopped changing.
-func still(x *suite, n *atomic.Int64) {
-	last, same := int64(-1), 0
-	servertest.Eventually(x.T, "it waits", func() bool {
-		if v := n.Load(); v != last {
-			last, same = v, 0
-		}
-		same++
-		return same > 50
-	})
 }
 
 // testQueueFull: Offer reports when much is queued, and Writable follows.
 func testQueueFull(x *suite) {
-	var queued, fulls atomic.Int64
+	var fulls atomic.Int64
+	queued, done := new(atomic.Int64), make(chan error, 1)
 	writable := make(chan bool, 100)
-	done := make(chan error, 1)
 	s := &script{onWritable: func(*script) conn.Next { writable <- true; return conn.More }}
-	s.line = func(s *script, line string) conn.Next {
-		s.Share()
-		s.start(func() {
-			for p := pattern(); len(p) > 0; p = p[min(7000, len(p)):] {
-				full, err := s.queue(p[:min(7000, len(p))])
-				if err != nil {
-					done <- err
-					return
-				}
-				queued.Add(7000)
-				if full {
-					fulls.Add(1)
-					<-writable
-				}
+	s.line = beside(func(s *script) {
+		done <- inPieces(func(p []byte) error {
+			full, err := s.queue(p)
+			if full && err == nil {
+				fulls.Add(1)
+				<-writable
 			}
-			done <- nil
-		}, nil)
-		return conn.More
-	}
-	c := x.begin(Options{Small: true}, s)
-	still(x, &queued)
-	if n := queued.Load(); n > large/2 {
-		x.Errorf("%d bytes were taken for a peer that does not read", n)
-	}
-	same(x.T, c.slowly(x.T, large), pattern())
-	if err := servertest.Await(x.T, done, "the run"); err != nil {
-		x.Error(err)
-	}
+			return err
+		}, queued)
+	})
+	x.bounded(queued, done, s)
 	servertest.Eventually(x.T, "each full queue is followed by Writable", func() bool {
 		return fulls.Load() > 0 && int64(s.writables.Load()) == fulls.Load()
 	})
+}
+
+// inPieces has all of pattern sent by f, and counts what that has taken.
+func inPieces(f func(p []byte) error, taken *atomic.Int64) error {
+	for p := range slices.Chunk(pattern(), 7000) {
+		if err := f(p); err != nil {
+			return err
+		}
+		taken.Add(int64(len(p)))
+	}
+	return nil
+}
+
+// bounded checks that s, which sends pattern, goes on without the peer for a part of that, and that all of it
+// comes.
+func (x *suite) bounded(taken *atomic.Int64, done <-chan error, s *script) {
+	x.Helper()
+	c := x.begin(Options{Small: true}, s)
+	last, times := int64(-1), 0
+	servertest.Eventually(x.T, "it waits", func() bool { // until it seems to have stopped
+		if n := taken.Load(); n != last {
+			last, times = n, 0
+		}
+		times++
+		return times > 50
+	})
+	if n := taken.Load(); n > large/2 {
+		x.Errorf("%d bytes were taken for a peer that does not read", n)
+	}
+	same(x.T, c.slowly(x.T, large), pattern())
+	if err := servertest.Await(x.T, done, "all to be sent"); err != nil {
+		x.Error(err)
+	}
 }
 
 // testFiles: parts of files between answers, sent from the session and by user
@@ -191,32 +173,30 @@ func testCheckFails(x *suite) {
 // end.
 func testSendFile(x *suite) {
 	for _, pooled := range []bool{false, true} {
-		s := &script{line: func(s *script, line string) conn.Next {
+		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
 			var from, n, want int64
 			fmt.Sscan(line, &from, &n, &want)
-			return s.either(pooled, func() conn.Next {
-				file := patternFile(x.T)
-				at := from
-				if from < 0 {
-					at = -from
-					file.Seek(at, io.SeekStart)
-				}
-				sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
-				if !ok && sent == 0 && err == nil {
-					// It cannot be done here.
-					s.Write(pattern()[at:at+want], []byte("."))
-					return conn.More
-				}
-				defer s.Write([]byte("."), nil)
-				if sent != want || err != nil {
-					x.Errorf("%s: %d bytes were sent, %v", line, sent, err)
-				}
-				if now, _ := file.Seek(0, io.SeekCurrent); from < 0 && now != at+want || from >= 0 && now != 0 {
-					x.Errorf("%s: the file is at %d", line, now)
-				}
+			file := patternFile(x.T)
+			at := from
+			if from < 0 {
+				at = -from
+				file.Seek(at, io.SeekStart)
+			}
+			sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
+			if !ok && sent == 0 && err == nil {
+				// It cannot be done here.
+				s.Write(pattern()[at:at+want], []byte("."))
 				return conn.More
-			})
-		}}
+			}
+			defer s.Write([]byte("."), nil)
+			if sent != want || err != nil {
+				x.Errorf("%s: %d bytes were sent, %v", line, sent, err)
+			}
+			if now, _ := file.Seek(0, io.SeekCurrent); from < 0 && now != at+want || from >= 0 && now != 0 {
+				x.Errorf("%s: the file is at %d", line, now)
+			}
+			return conn.More
+		})}
 		c := x.open(Options{Small: true}, s)
 		for _, p := range []struct{ from, n, want int }{
 			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10},
@@ -252,9 +232,8 @@ func testSteady(x *suite) {
 // as many reads took at most as there are in a quarter of a stall.
 func (x *suite) steady(line string, stall time.Duration) (slowest time.Duration, err error) {
 	const reads = 60 // in a stall
-	s := &script{}
 	wrote := make(chan error, 1)
-	s.line = func(s *script, line string) conn.Next {
+	s := &script{line: func(s *script, line string) conn.Next {
 		if line == "user" {
 			return s.user(func() conn.Next {
 				wrote <- s.Write(pattern(), nil)
@@ -263,7 +242,7 @@ func (x *suite) steady(line string, stall time.Duration) (slowest time.Duration,
 		}
 		wrote <- s.Send(&conn.Write{A: pattern(), Holder: &holder{t: x.T}})
 		return conn.Close
-	}
+	}}
 	c := x.open(Options{Small: true, Limits: conn.Limits{WriteStall: int64(stall)}}, s)
 	c.Send(line)
 	var got []byte

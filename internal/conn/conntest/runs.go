@@ -13,8 +13,6 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-func ignore(*script) conn.Next { return conn.More }
-
 // answers reads n lines and returns them, sorted.
 func (c *client) answers(x *suite, n int) (got []string) {
 	x.Helper()
@@ -35,7 +33,7 @@ func testRuns(x *suite) {
 	const n = 100
 	var running, done atomic.Int32
 	release := make(chan bool)
-	s := &script{onWritable: ignore, only: "go", line: func(s *script, line string) conn.Next {
+	s := &script{only: "go", line: func(s *script, line string) conn.Next {
 		s.Share()
 		for i := range n {
 			running.Add(1)
@@ -106,7 +104,7 @@ func testRunsBesideUser(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		const n = 10
 		ended, posted := make(chan bool, 2*n), make(chan bool)
-		s := &script{onWritable: ignore, only: "go"}
+		s := &script{only: "go"}
 		left, inside := 2*n, false // the owner's
 		done := func() conn.Next {
 			if inside {
@@ -165,7 +163,7 @@ func testRunsBesideUser(x *suite) {
 func testRunsHalfClose(x *suite) {
 	const n = 20
 	release := make(chan bool)
-	s := &script{onWritable: ignore}
+	s := new(script)
 	running, eof, ends := 0, false, 0 // the owner's
 	s.onEOF = func(s *script) conn.Next {
 		eof = true
@@ -217,7 +215,7 @@ func testRunsHalfClose(x *suite) {
 func testPost(x *suite) {
 	const posters, each = 8, 100
 	for _, shared := range []bool{true, false} {
-		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			switch line {
 			case "share":
 				if shared {
@@ -270,7 +268,7 @@ func testPost(x *suite) {
 // them.
 func testPostWithin(x *suite) {
 	for _, shared := range []bool{true, false} {
-		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			if shared {
 				s.Share()
 			}
@@ -298,10 +296,11 @@ func testPostWithin(x *suite) {
 // testPostWaiting: a link that waits takes what is posted, now or when the wait is over,
 // and still goes on then.
 func testPostWaiting(x *suite) {
-	s := &script{held: make(chan bool, 1)}
+	held := make(chan bool, 1)
+	s := &script{only: "a", line: waits(held)}
 	c := x.open(Options{}, s)
 	c.Send("a\n")
-	servertest.Await(x.T, s.held, "the wait")
+	servertest.Await(x.T, held, "the wait")
 	posted := make(chan bool, 1)
 	s.post(func() conn.Next { posted <- true; return conn.More })
 	s.release()
@@ -315,22 +314,19 @@ func testPostWaiting(x *suite) {
 func testGoexit(x *suite) {
 	hows := []string{"user", "pool", "user, after waiting", "pool, after waiting", "user, with more queued"}
 	for _, how := range hows {
-		s := &script{}
 		lines := 0
-		s.line = func(s *script, line string) conn.Next {
+		s := &script{line: inUser(strings.HasPrefix(how, "pool"), func(s *script, _ string) conn.Next {
 			lines++
-			return s.either(strings.HasPrefix(how, "pool"), func() conn.Next {
-				switch {
-				case strings.HasSuffix(how, "waiting"):
-					s.Write([]byte("reading\n"), nil)
-					s.Lent().Fill()
-				case strings.HasSuffix(how, "queued"):
-					s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
-				}
-				runtime.Goexit()
-				return conn.More
-			})
-		}
+			switch {
+			case strings.HasSuffix(how, "waiting"):
+				s.Write([]byte("reading\n"), nil)
+				s.Lent().Fill()
+			case strings.HasSuffix(how, "queued"):
+				s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
+			}
+			runtime.Goexit()
+			return conn.More
+		})}
 		c := x.open(Options{}, s)
 		c.Send("a\n")
 		switch {
@@ -341,10 +337,7 @@ func testGoexit(x *suite) {
 			c.Want("queued\n")
 		}
 		c.Ended()
-		c.Close() // it may linger
-		if servertest.Await(x.T, s.closed, "Closed") {
-			x.Error("hijacked")
-		}
+		c.closes() // it may linger
 		if lines != 1 {
 			x.Errorf("%s: %d lines were served", how, lines)
 		}

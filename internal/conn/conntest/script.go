@@ -19,7 +19,7 @@ type script struct {
 	conn.Link
 	t testing.TB
 	// line is called in Data for each line, or only for one that is the same as this; others are echoed.
-	line func(s *script, line string) conn.Next
+	line server
 	only string
 	// The rest is what the methods of the same name do; nil is nothing, or the end.
 	onEOF, onExpired, onWritable func(s *script) conn.Next
@@ -27,15 +27,31 @@ type script struct {
 	onGone                       func(reset bool)
 
 	owner  *atomic.Int32    // shared by sessions that follow each other on a Link
-	run    func() conn.Next // what waits for Data on a goroutine
+	first  func() conn.Next // what the next call of Data begins with, once; nil is nothing
 	paused bool             // Data consumes nothing
-	// held, if not nil, is sent to for a line that waits for release. waiting is the line.
-	held    chan bool
-	waiting *string
+	shared bool             // Share was called, so Writable may be
 
 	expired, writables, drains, closes atomic.Int32
-	opened                             atomic.Bool
 	closed                             chan bool // gets hijacked, once
+}
+
+// A server serves a line.
+type server func(s *script, line string) conn.Next
+
+// inUser has f run as user code: on a goroutine that does not drive a loop, or where Data is called.
+func inUser(pooled bool, f server) server {
+	return func(s *script, line string) conn.Next {
+		return s.either(pooled, func() conn.Next { return f(s, line) })
+	}
+}
+
+// beside has f run beside the session, on a link that is shared.
+func beside(f func(s *script)) server {
+	return func(s *script, _ string) conn.Next {
+		s.Share()
+		s.start(func() { f(s) }, nil)
+		return conn.More
+	}
 }
 
 func (s *script) init(t testing.TB) {
@@ -47,17 +63,17 @@ func (s *script) init(t testing.TB) {
 }
 
 // On implements Session.
-func (s *script) On(l conn.Link) {
-	s.Link = l
-	s.opened.Store(true)
+func (s *script) On(l conn.Link) { s.Link = l }
+
+// Share is the Link's, which calls Writable only then.
+func (s *script) Share() {
+	s.shared = true
+	s.Link.Share()
 }
 
 // ended checks that the connection has ended, once.
 func (s *script) ended() {
 	s.t.Helper()
-	if !s.opened.Load() {
-		return
-	}
 	servertest.Eventually(s.t, "the session is closed", func() bool { return s.closes.Load() > 0 })
 	if n := s.closes.Load(); n != 1 {
 		s.t.Errorf("Closed was called %d times", n)
@@ -69,6 +85,14 @@ func (s *script) isClosed() {
 	s.t.Helper()
 	if servertest.Await(s.t, s.closed, "Closed") {
 		s.t.Error("hijacked")
+	}
+}
+
+// isHijacked waits until the session is closed, and checks that its connection was hijacked.
+func (s *script) isHijacked() {
+	s.t.Helper()
+	if !servertest.Await(s.t, s.closed, "Closed") {
+		s.t.Error("closed, and not hijacked")
 	}
 }
 
@@ -90,9 +114,9 @@ func (s *script) Data(eof bool) (next conn.Next) {
 			owner.Store(0)
 		}
 	}()
-	if run := s.run; run != nil {
-		s.run = nil
-		if next := s.user(run); next != conn.More {
+	if first := s.first; first != nil {
+		s.first = nil
+		if next := first(); next != conn.More {
 			return next
 		} else if s.Out().Blocked() {
 			return conn.Requeue
@@ -101,9 +125,6 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	for {
 		if s.paused {
 			return conn.More
-		}
-		if next, ok := s.resumeLine(); ok && next != conn.More {
-			return next
 		}
 		b := s.Buffered()
 		i := bytes.IndexByte(b, '\n')
@@ -118,31 +139,13 @@ func (s *script) Data(eof bool) (next conn.Next) {
 		}
 		line := string(b[:i])
 		s.Discard(i + 1)
-		switch next = s.take(line); {
+		switch next = s.serveLine(line); {
 		case next != conn.More:
 			return next
 		case s.Out().Blocked() && len(s.Buffered()) > 0:
 			return conn.Requeue
 		}
 	}
-}
-
-// take serves a line, or has it wait for release.
-func (s *script) take(line string) conn.Next {
-	if s.held == nil {
-		return s.serveLine(line)
-	}
-	s.waiting = &line
-	s.held <- true
-	return conn.Wait
-}
-
-// release has the line served that waits, and others.
-func (s *script) release() {
-	s.post(func() conn.Next {
-		s.held = nil
-		return conn.Requeue
-	})
 }
 
 func (s *script) serveLine(line string) conn.Next {
@@ -152,15 +155,17 @@ func (s *script) serveLine(line string) conn.Next {
 	return s.line(s, line)
 }
 
-// resumeLine serves the line that has waited, if there is one.
-func (s *script) resumeLine() (next conn.Next, ok bool) {
-	line := s.waiting
-	if line == nil {
-		return conn.More, false
+// waits is a server whose line waits for release, which held announces.
+func waits(held chan<- bool) server {
+	return func(s *script, line string) conn.Next {
+		s.first = func() conn.Next { return s.send(line + "\n") }
+		held <- true
+		return conn.Wait
 	}
-	s.waiting = nil
-	return s.serveLine(*line), true
 }
+
+// release has the line served that waits, and others.
+func (s *script) release() { s.post(func() conn.Next { return conn.Requeue }) }
 
 // send is Send of what may wait for the next answer.
 func (s *script) send(text string) conn.Next {
@@ -197,7 +202,7 @@ func (c userCode) Ended(e exec.End) {
 
 // pool runs user code on a goroutine that does not drive a loop.
 func (s *script) pool(f func() conn.Next) conn.Next {
-	s.run = f
+	s.first = func() conn.Next { return s.user(f) }
 	return conn.Elsewhere
 }
 
@@ -231,11 +236,13 @@ func (s *script) Writable() conn.Next {
 	s.enter("Writable")
 	defer s.leave()
 	s.writables.Add(1)
-	if s.onWritable == nil {
+	switch {
+	case s.onWritable != nil:
+		return s.onWritable(s)
+	case !s.shared:
 		s.t.Error("Writable was not to be called")
-		return conn.More
 	}
-	return s.onWritable(s)
+	return conn.More
 }
 
 // Expired implements conn.Session.

@@ -72,8 +72,8 @@ var tests = []struct {
 	f    func(*suite)
 }{
 	{"lines", testLines},
-	{"order", testOrder},
-	{"order in user code", testUserOrder},
+	{"order", func(x *suite) { x.order(3, false) }},
+	{"order in user code", func(x *suite) { x.order(4, true) }},
 	{"order of queues", testQueueOrder},
 	{"write waits", testWriteWaits},
 	{"queue is full", testQueueFull},
@@ -262,4 +262,11 @@ func (c *client) slowly(t testing.TB, n int) []byte {
 func (c *client) rest() []byte {
 	b, _ := io.ReadAll(c.R)
 	return b
+}
+
+// reading is rest, on another goroutine.
+func (c *client) reading() <-chan string {
+	got := make(chan string, 1)
+	go func() { got <- string(c.rest()) }()
+	return got
 }

@@ -29,20 +29,15 @@ func testSwitch(x *suite) {
 			{"a\nupgrade", "\n", "b\nc\n"},
 			strings.Split("a\nupgrade\nb\nc\n", ""),
 		} {
-			s := new(script)
 			second := make(chan *script, 1)
-			s.line = func(s *script, line string) conn.Next {
-				if line != "upgrade" {
-					return s.send(line + "\n")
-				}
-				replace := func() conn.Next {
+			s := &script{only: "upgrade", line: func(s *script, _ string) conn.Next {
+				return s.at(where, func() conn.Next {
 					next := s.upper()
 					second <- next
 					s.Switch(next)
 					return conn.Requeue
-				}
-				return s.at(where, replace)
-			}
+				})
+			}}
 			c := x.open(Options{}, s)
 			for _, p := range parts {
 				c.Send(p)
@@ -73,13 +68,12 @@ func testLayerAtLine(x *suite) {
 	for _, where := range []string{"data", "user", "pool"} {
 		for _, cut := range []int{1000, 9, 10, 11, 14} { // within the first record, too
 			s := &script{only: "layer", line: func(s *script, line string) conn.Next {
-				set := func() conn.Next {
+				return s.at(where, func() conn.Next {
 					if err := s.Lent().SetLayer(NewLayer()); err != nil {
 						x.Errorf("SetLayer: %v", err)
 					}
 					return conn.Requeue
-				}
-				return s.at(where, set)
+				})
 			}}
 			c := x.open(Options{}, s)
 			l := NewLayer()
@@ -101,12 +95,15 @@ func testLayerAtLine(x *suite) {
 	}
 }
 
+// refuses is an answer before the end.
+func refuses(s *script, _ string) conn.Next {
+	s.send("no\n")
+	return conn.Linger
+}
+
 // testLinger: an answer before the end reaches a peer that is still sending.
 func testLinger(x *suite) {
-	s := &script{line: func(s *script, line string) conn.Next {
-		s.send("no\n")
-		return conn.Linger
-	}}
+	s := &script{line: refuses}
 	c := x.open(Options{}, s)
 	c.Send("go\n" + strings.Repeat("y", 1000))
 	sent := make(chan bool)
@@ -133,9 +130,8 @@ func testLinger(x *suite) {
 	c.closes()
 	<-sent
 	// A peer that does not close is not waited for.
-	s = &script{line: s.line}
-	c = x.open(Options{}, s)
-	c.Send("go\n")
+	s = &script{line: refuses}
+	c = x.begin(Options{}, s)
 	c.Want("no\n")
 	c.ends()
 }
@@ -148,8 +144,7 @@ func testLingerBytes(x *suite) {
 			if shared {
 				s.Share()
 			}
-			s.send("no\n")
-			return conn.Linger
+			return refuses(s, line)
 		}}
 		c := x.begin(Options{}, s)
 		c.Want("no\n")
@@ -167,6 +162,9 @@ func testLingerBytes(x *suite) {
 			x.Errorf("shared %v: %d bytes were accepted", shared, sent)
 		}
 		s.isClosed()
+		if s.writables.Load() > 0 {
+			x.Error("Writable was not to be called")
+		}
 	}
 }
 
@@ -174,7 +172,7 @@ func testLingerBytes(x *suite) {
 func testReset(x *suite) {
 	for _, shared := range []bool{false, true} {
 		h := &holder{t: x.T}
-		s := &script{onWritable: ignore, line: func(s *script, line string) conn.Next {
+		s := &script{line: func(s *script, line string) conn.Next {
 			if shared {
 				s.Share()
 				s.Send(&conn.Write{A: pattern(), Holder: h})
