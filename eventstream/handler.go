@@ -115,41 +115,64 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 			h.leave()
 		}
 	}()
-	var own *writer
-	t := takeover.Find[takeover.Streamer](w)
-	if t != nil && r.ProtoMajor == 1 {
+	if takeover.Find[takeover.Streamer](w) != nil && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
+	own, err := goOn(w, r, coded, (*source)(s), func(t takeover.Streamer) error {
+		return t.Outlive(func(l takeover.Stream, chunked bool) takeover.Source {
+			s.link, s.chunked = l, chunked
+			return (*source)(s)
+		})
+	})
+	if err != nil {
+		return
+	}
+	if own != nil {
+		s.link = own
+	}
+	h.add(s)
+	added = true
+	s.mu.Lock()
+	s.begin()
+	s.mu.Unlock()
+	call(own, h.o.OnOpen, s, r, func(returned bool) {
+		s.opened()
+		if !returned {
+			s.Close()
+		}
+	})
+}
+
+// goOn has s continue the response to r, which has the given coding, when the handler has returned: as
+// pass asks of chert, or by own on the handler's goroutine, if the response is not chert's or something
+// on the way changes what is written.
+func goOn(w http.ResponseWriter, r *http.Request, coded string, s takeover.Source,
+	pass func(takeover.Streamer) error) (own *writer, err error) {
+	t := takeover.Find[takeover.Streamer](w)
 	w.WriteHeader(http.StatusOK)
 	if _, ok := w.(takeover.Streamer); t != nil && !ok {
 		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
 	}
 	if t == nil || strings.Join(w.Header()["Content-Encoding"], ",") != coded {
-		// Either not chert's, or something on the way changes what is written.
-		own = newWriter(w, r, (*source)(s))
-		s.link = own
-	} else if err := t.Outlive(func(l takeover.Stream, chunked bool) takeover.Source {
-		s.link, s.chunked = l, chunked
-		return (*source)(s)
-	}); err != nil {
-		return
+		return newWriter(w, r, s), nil
 	}
-	h.add(s)
-	added = true
+	return nil, pass(t)
+}
+
+// call calls onOpen and then opened, and has own, if there is one, write until the end. returned is false after
+// a panic of onOpen.
+func call[T any](own *writer, onOpen func(T, *http.Request), v T, r *http.Request, opened func(returned bool)) {
 	exec.Finish(func() {
-		s.mu.Lock()
-		s.begin()
-		s.mu.Unlock()
-		if h.o.OnOpen != nil {
-			h.o.OnOpen(s, r)
+		if onOpen != nil {
+			onOpen(v, r)
 		}
 	}, func(returned bool) {
-		s.opened()
-		if !returned {
-			s.Close()
-		}
-		if own != nil {
-			own.finish(returned)
+		switch opened(returned); {
+		case own == nil:
+		case returned:
+			own.run()
+		default:
+			own.over()
 		}
 	})
 }
@@ -180,10 +203,10 @@ func (h *Handler) add(s *Stream) {
 	if h.age > 0 {
 		s.until = s.sent + ageOf(h.age)
 	}
-	gone := s.gone
+	ended := s.ended
 	s.mu.Unlock()
 	closed := h.closed
-	if !gone {
+	if !ended {
 		s.index = h.streams.Add(s)
 		h.sweepSoon()
 	}
@@ -193,7 +216,7 @@ func (h *Handler) add(s *Stream) {
 	}
 }
 
-// remove is called when s has ended. s.gone is set, so add comes before or does nothing.
+// remove is called when s has ended. s.ended is set, so add comes before or does nothing.
 func (h *Handler) remove(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,12 +249,7 @@ func (h *Handler) Close() {
 // ends its stream of HTTP/2 or HTTP/3 meanwhile. The second of the two calls, which parts counts, starts OnClose.
 func partEnded[T any](parts *atomic.Int32, onClose func(T), v T, logger *slog.Logger) {
 	if parts.Add(1) == 2 && onClose != nil {
-		go call(func() { onClose(v) }, logger)
+		// On a goroutine of its own, where a panic would end the process.
+		go exec.Call(func() { onClose(v) }, func(e exec.End) { e.Log(logger, "eventstream: panic") })
 	}
-}
-
-// call calls user code on a goroutine of its own, where a panic would end the process, and
-// logs one with its stack.
-func call(f func(), logger *slog.Logger) {
-	exec.Call(f, func(e exec.End) { e.Log(logger, "eventstream: panic") })
 }

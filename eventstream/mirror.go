@@ -120,9 +120,6 @@ func (m Mirror) Append(more []Event) (refused int) {
 	t.mu.Unlock()
 	if own {
 		t.pump()
-		t.mu.Lock()
-		t.trim()
-		t.mu.Unlock()
 	}
 	return refused
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -52,7 +51,6 @@ type Poll struct {
 
 	mu    sync.Mutex
 	done  bool // it was answered, or the client has gone
-	gone  bool // Closed was called
 	timer *time.Timer
 	value any
 }
@@ -82,41 +80,32 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("Cache-Control", "no-store, no-transform")
 	}
 	head.Set("X-Accel-Buffering", "no") // nginx
-	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
 		return
 	}
 	p := &Poll{h: h}
-	var own *writer
-	t := takeover.Find[takeover.Streamer](w)
-	if _, ok := w.(takeover.Streamer); t != nil && !ok {
-		http.NewResponseController(w).Flush() // what wraps w must not keep anything back
+	own, err := goOn(w, r, "", (*polled)(p), func(t takeover.Streamer) error {
+		return t.Hold(func(answer func([]byte)) takeover.Source {
+			p.answer = answer
+			return (*polled)(p)
+		})
+	})
+	if err != nil {
+		return
 	}
-	if t == nil || head.Get("Content-Encoding") != "" {
-		own = newWriter(w, r, (*polled)(p))
+	if own != nil {
 		p.answer = func(b []byte) {
 			own.Offer(b, len(b), -1)
 			own.End(false)
 		}
 		own.control.Flush()
-	} else if err := t.Hold(func(answer func([]byte)) takeover.Source {
-		p.answer = answer
-		return (*polled)(p)
-	}); err != nil {
-		return
 	}
 	h.wait(p)
-	exec.Finish(func() {
-		if h.o.OnOpen != nil {
-			h.o.OnOpen(p, r)
-		}
-	}, func(returned bool) {
+	call(own, h.o.OnOpen, p, r, func(returned bool) {
 		partEnded(&p.parts, h.o.OnClose, p, h.o.Logger)
 		if !returned {
 			p.Answer(nil)
-		}
-		if own != nil {
-			own.finish(returned)
 		}
 	})
 }
@@ -125,7 +114,7 @@ func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *PollHandler) wait(p *Poll) {
 	h.mu.Lock()
 	p.mu.Lock()
-	if !p.gone {
+	if !p.done {
 		h.polls[p] = struct{}{}
 		if h.o.Timeout > 0 {
 			p.timer = time.AfterFunc(h.o.Timeout, func() { p.Answer(nil) })
@@ -153,21 +142,26 @@ func (p *Poll) Value() any {
 	return p.value
 }
 
-// Answer sends the body of the answer, of which it keeps no part, and reports whether the
-// poll was still waiting. It may be called by any goroutine and does not wait.
-func (p *Poll) Answer(body []byte) bool {
-	p.mu.Lock()
-	if p.done {
-		p.mu.Unlock()
-		return false
-	}
+// finish ends the wait for an answer, of which it reports whether there was one. mu is held.
+func (p *Poll) finish() (first bool) {
+	first = !p.done
 	p.done = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
+	return first
+}
+
+// Answer sends the body of the answer, of which it keeps no part, and reports whether the
+// poll was still waiting. It may be called by any goroutine and does not wait.
+func (p *Poll) Answer(body []byte) bool {
+	p.mu.Lock()
+	first := p.finish()
 	p.mu.Unlock()
-	p.answer(append([]byte(nil), body...))
-	return true
+	if first {
+		p.answer(append([]byte(nil), body...))
+	}
+	return first
 }
 
 // AnswerAll answers all polls that wait, and returns how many.
@@ -208,10 +202,7 @@ func (p *polled) Stop()     { (*Poll)(p).Answer(nil) }
 func (p *polled) Closed() {
 	h := p.h
 	p.mu.Lock()
-	p.done, p.gone = true, true
-	if p.timer != nil {
-		p.timer.Stop()
-	}
+	(*Poll)(p).finish()
 	p.mu.Unlock()
 	h.mu.Lock()
 	delete(h.polls, (*Poll)(p))

@@ -8,7 +8,7 @@ import (
 	"github.com/chert-http/chert/internal/wsdeflate"
 )
 
-// pump sends what has been published, until there is nothing left. Most members are at
+// pump sends what has been published, until there is nothing left, and drops the oldest events. Most members are at
 // the same event, so what they get is gathered once.
 func (t *Topic) pump() {
 	sched.Point("pump", 0)
@@ -20,7 +20,7 @@ func (t *Topic) pump() {
 			t.mu.Unlock()
 			return
 		}
-		all, zipped := t.all.Snapshot(), t.zipped > 0
+		all := t.all.Snapshot()
 		b := batch{t: t}
 		b.gather(t.log[t.sent-first:], t.sent)
 		t.mu.Unlock()
@@ -30,13 +30,14 @@ func (t *Topic) pump() {
 		for m := range all.All() {
 			m.deliver(&b, first)
 		}
-		if zipped {
+		if b.zipped {
 			t.window.Add(b.plain, windowBits)
 			t.windowEnd = b.to
 		}
 		t.mu.Lock()
 		t.sent = b.to
 		t.unsent -= len(b.chunked)
+		t.trim()
 		t.progress.Broadcast()
 		t.mu.Unlock()
 	}
@@ -52,6 +53,7 @@ type batch struct {
 	// alone and after are for compressed streams, and made when one needs them. after
 	// refers to the topic's window.
 	alone, after *piece
+	zipped       bool // it was offered to a compressed stream
 }
 
 // gather makes b a batch of the first events of log, the first of which has number n.
@@ -125,6 +127,7 @@ func (m *subscription) offer(b *batch) error {
 	s := m.s
 	switch {
 	case s.z != nil:
+		b.zipped = true
 		p := b.piece(m)
 		err := s.offer(p.bytes(s.chunked), p.size())
 		if err == nil {

@@ -25,8 +25,7 @@ type Stream struct {
 	// Handler.mu.
 	mu    sync.Mutex
 	begun bool   // begin has been called
-	ended bool   // nothing more is sent
-	gone  bool   // the client is, or has all
+	ended bool   // nothing more is sent; the client may have gone
 	much  bool   // more than half of MaxUnsent has waited since Writable was called
 	sent  uint32 // when something was sent last, in ticks
 	until uint32 // when the stream ends, in ticks; if Handler.age is set
@@ -233,7 +232,7 @@ func (s *source) Writable() {
 
 func (s *source) Closed() {
 	s.mu.Lock()
-	s.ended, s.gone = true, true
+	s.ended = true
 	subs := s.subs
 	s.subs = nil
 	s.mu.Unlock()

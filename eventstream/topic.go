@@ -51,9 +51,8 @@ type Topic struct {
 	pumping  bool
 	progress sync.Cond // of pump
 	all      roster.Roster[subscription]
-	zipped   int // how many of all are compressed
-	// window is the last bytes of the events before number windowEnd, if any of all are
-	// compressed. Only pump uses them.
+	// window is the last bytes of the events before number windowEnd, if compressed streams have
+	// got the last of them. Only pump uses them.
 	window    wsdeflate.Window
 	windowEnd uint64
 
@@ -166,7 +165,7 @@ func (t *Topic) join(s *Stream, id string, announce bool) (complete bool) {
 	}
 	m := &subscription{t: t, s: s}
 	newest, complete := t.add(m, id, announce)
-	if s.gone {
+	if s.ended {
 		t.remove(m)
 		return complete
 	}
@@ -200,9 +199,6 @@ func (t *Topic) add(m *subscription, id string, announce bool) (newest string, c
 		m.next, m.anywhere, m.missed = t.first, true, true
 	}
 	m.index = t.all.Add(m)
-	if m.s.z != nil {
-		t.zipped++
-	}
 	return newest, complete
 }
 
@@ -271,9 +267,6 @@ func (t *Topic) remove(m *subscription) {
 	if moved != nil {
 		moved.index = m.index
 	}
-	if ok && m.s.z != nil {
-		t.zipped--
-	}
 	if ok && m.wait != nil {
 		t.waiters--
 	}
@@ -336,15 +329,16 @@ func (t *Topic) append(id string, f frame) {
 	t.unsent += len(f.b)
 }
 
-// send has the event sent that append has added, and drops the oldest ones. mu is held.
+// send has the event sent that append has added, by pump if there are streams, and drops the oldest ones. mu is
+// held.
 func (t *Topic) send() {
-	if !t.pumping {
-		if t.all.Len() > 0 {
-			t.pumping = true
-			go t.pump()
-		} else {
-			t.sent, t.unsent = t.end(), 0
-		}
+	switch {
+	case t.pumping:
+	case t.all.Len() > 0:
+		t.pumping = true
+		go t.pump()
+	default:
+		t.sent, t.unsent = t.end(), 0
 	}
 	t.trim()
 }

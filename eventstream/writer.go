@@ -51,15 +51,6 @@ func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *write
 // cut ends a Write.
 func (l *writer) cut() { l.control.SetWriteDeadline(time.Unix(1, 0)) }
 
-// finish ends the handler: when what has opened the stream has returned, run comes first.
-func (l *writer) finish(returned bool) {
-	if returned {
-		l.run()
-	} else {
-		l.over()
-	}
-}
-
 // run writes until the stream ends.
 func (l *writer) run() {
 	takeover.FreeSlot(l.w)

@@ -30,9 +30,7 @@ func useStream(w http.ResponseWriter, r *http.Request, c *Conn) error {
 	if err := rc.Flush(); err != nil {
 		return err
 	}
-	if h := takeover.Find[takeover.Slotted](w); h != nil {
-		h.FreeSlot()
-	}
+	takeover.FreeSlot(w)
 	rc.SetReadDeadline(time.Time{}) // those of the server
 	rc.SetWriteDeadline(time.Time{})
 	in, received := net.Pipe()

@@ -121,6 +121,13 @@ func (a Addr) Network() string { return "tcp" }
 // String implements net.Addr.
 func (a Addr) String() string { return string(a) }
 
-// A Slotted is an http.ResponseWriter whose handler may hold a slot of Server.MaxHandlers. FreeSlot
-// gives it back, for a handler that goes on for as long as a connection does.
+// A Slotted is an http.ResponseWriter whose handler may hold a slot of Server.MaxHandlers.
 type Slotted interface{ FreeSlot() }
+
+// FreeSlot gives back the slot of w's handler, which goes on for as long as a connection does. It
+// unwraps w as Find does, and is the handler's.
+func FreeSlot(w http.ResponseWriter) {
+	if h := Find[Slotted](w); h != nil {
+		h.FreeSlot()
+	}
+}
