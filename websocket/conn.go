@@ -91,9 +91,8 @@ type Conn struct {
 	begun       bool
 	closing     bool         // the client's answer to a Close frame is awaited
 	alone       bool         // Options.Serve runs: messages are for Read
-	ready       bool         // Read has a message
 	packed      bool         // the message is still compressed
-	pending     bool         // it waits for Data on a goroutine
+	pending     bool         // it waits for Data on a goroutine, or, if alone, Read has it
 	surplus     int32        // bytes received since closing
 	weight      uint8        // how many frames what was inflated in this turn of the loop counts as
 	shares      bool         // rare.beside is set; immutable

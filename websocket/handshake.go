@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,8 +35,6 @@ type Handler struct {
 
 // kinds counts Handlers: each has records of its own for where its code runs.
 var kinds atomic.Uint64
-
-func newKind() string { return "websocket " + strconv.FormatUint(kinds.Add(1), 10) }
 
 // ServeHTTP implements http.Handler. It answers requests that are no correct opening
 // handshake, or come from a foreign origin, with an error. Otherwise it returns when

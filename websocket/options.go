@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,7 +152,7 @@ func New(o *Options) (*Handler, error) {
 		maxUnsent: or(o.MaxUnsent, defaultMaxUnsent, -1),
 		ping:      int64(or(o.PingInterval, defaultPingInterval, 0)),
 		idle:      int64(or(o.IdleTimeout, defaultIdleTimeout, 0)),
-		kind:      newKind(),
+		kind:      "websocket " + strconv.FormatUint(kinds.Add(1), 10),
 	}
 	h.o.Subprotocols = slices.Clone(o.Subprotocols)
 	if o.PingInterval == 0 && h.idle > 0 {

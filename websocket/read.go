@@ -38,7 +38,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 	}
 	s := (*session)(c)
 	// As after OnMessage. The time between short Reads counts, or a silent client would get no Pings.
-	if now := l.Now(); s.ready || s.h.idle > 0 && now-l.left >= s.h.idle {
+	if now := l.Now(); s.pending || s.h.idle > 0 && now-l.left >= s.h.idle {
 		s.heard = now
 	}
 	defer func() { l.left = l.Now() }()
@@ -54,7 +54,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		defer stop()
 	}
 	switch next := l.c.Drive(ctx, link.Elsewhere); {
-	case s.ready:
+	case s.pending:
 		return s.typ, s.message(), nil
 	case next == link.Elsewhere:
 		return 0, nil, ctx.Err()
@@ -66,8 +66,8 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 
 // finish ends the use of the message that Read has returned.
 func (s *session) finish() {
-	if s.ready {
-		s.ready = false
+	if s.pending {
+		s.pending = false
 		s.drop()
 	}
 }

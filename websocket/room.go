@@ -54,7 +54,8 @@ func (r *Room) Join(c *Conn) bool {
 	return true
 }
 
-func (r *Room) remove(c *Conn) {
+// Leave ends what Join has begun.
+func (r *Room) Leave(c *Conn) {
 	if r.drop(c) && r.OnLeave != nil {
 		r.OnLeave(c)
 	}
@@ -83,14 +84,11 @@ func (r *Room) drop(c *Conn) bool {
 	return true
 }
 
-// ended is remove for a connection that has ended: user code must not end the event loop, nor keep the
+// ended is Leave for a connection that has ended: user code must not end the event loop, nor keep the
 // connection in other rooms.
 func (r *Room) ended(c *Conn) {
-	exec.Call(func() { r.remove(c) }, func(e exec.End) { c.h.logEnd(c.RemoteAddr(), e) })
+	exec.Call(func() { r.Leave(c) }, func(e exec.End) { c.h.logEnd(c.RemoteAddr(), e) })
 }
-
-// Leave ends what Join has begun.
-func (r *Room) Leave(c *Conn) { r.remove(c) }
 
 // Has reports whether a connection is in the room.
 func (r *Room) Has(c *Conn) bool {

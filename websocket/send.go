@@ -94,10 +94,14 @@ func (c *Conn) gathered() {
 }
 
 // offer passes a and then b to the Link. The error is ErrSlow or net.ErrClosed.
+//
+// If more than half of maxUnsent waits then, and these are answers to messages, no more of those is read: a client
+// that sends and does not read is slowed down, instead of losing answers. What other goroutines send at other times
+// does not end it, or a client that reads a feed slowly would not be heard. Pongs need not: see sendPong.
 func (c *Conn) offer(a, b []byte, limit int) error {
 	much, err := c.link.Offer(a, b, limit)
-	if much && limit == c.h.maxUnsent {
-		c.choke()
+	if much && limit == c.h.maxUnsent && c.serves {
+		c.choked.Store(true)
 	}
 	c.much = c.much || much
 	switch err {
@@ -109,29 +113,15 @@ func (c *Conn) offer(a, b []byte, limit int) error {
 	return net.ErrClosed
 }
 
-// choke is called when more than half of maxUnsent waits. It ends the reading of messages
-// if these are answers to them: a client that sends and does not read is slowed down,
-// instead of losing answers. What other goroutines send at other times does not end it,
-// or a client that reads a feed slowly would not be heard. Pongs need not: see sendPong.
-func (c *Conn) choke() {
-	if c.serves {
-		c.choked.Store(true)
-	}
-}
-
 // flush sends what is gathered, and ends the gathering if that makes much wait.
 func (c *Conn) flush() {
 	if c.out == nil {
 		return
 	}
-	much, err := c.link.Offer(c.out.B, nil, takeover.MinLimit)
-	if err == takeover.ErrFull {
+	if c.offer(c.out.B, nil, takeover.MinLimit) == ErrSlow {
 		// A Writable of an earlier time has come after a large message. What was
 		// accepted is sent all the same; it is not more than corkSize and corkFrame.
 		c.link.Offer(c.out.B, nil, -1)
-	}
-	if c.much = c.much || much; much && c.h.maxUnsent == takeover.MinLimit {
-		c.choke()
 	}
 	c.out = c.out.Drop()
 }

@@ -134,19 +134,16 @@ func (s *session) control(p wsframe.Piece) (done bool) {
 		s.mu.Unlock()
 	case wsframe.Close:
 		code, reason, err := wsframe.ParseClose(p.Data)
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		answer := "" // RFC 6455 section 5.5.1: typically the code is echoed
 		if err != nil {
 			e := err.(*wsframe.Error)
-			c.because(e.Code, e.Reason)
-			c.sendClose(e.Code, e.Reason)
-			return true
+			code, reason, answer = e.Code, e.Reason, e.Reason
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		c.because(code, reason)
-		// RFC 6455 section 5.5.1: typically the code is echoed. Section 7.1.1: the
-		// server closes the connection first.
-		c.sendClose(code, "")
-		return true
+		c.sendClose(code, answer)
+		return true // section 7.1.1: the server closes the connection first
 	}
 	return false
 }
@@ -223,7 +220,7 @@ func (s *session) drop() link.Next {
 // deliver calls OnMessage.
 func (s *session) deliver() link.Next {
 	if s.alone {
-		s.ready = true
+		s.pending = true
 		return link.Elsewhere
 	}
 	if !s.link.OnLoop() {
