@@ -112,7 +112,9 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 	added := false
 	defer func() {
 		if !added { // also after a panic of what wraps w
-			h.leave()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.opening--
 		}
 	}()
 	if takeover.Find[takeover.Streamer](w) != nil && r.ProtoMajor == 1 {
@@ -136,7 +138,10 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, zip bool) {
 	s.begin()
 	s.mu.Unlock()
 	call(own, h.o.OnOpen, s, r, func(returned bool) {
-		s.opened()
+		s.mu.Lock()
+		s.lastID = ""
+		s.mu.Unlock()
+		partEnded(&s.parts, h.o.OnClose, s, h.o.Logger)
 		if !returned {
 			s.Close()
 		}
@@ -184,13 +189,6 @@ func (h *Handler) lastID(r *http.Request) string {
 		id = r.URL.Query().Get(h.o.LastIDParam)
 	}
 	return strings.Clone(id)
-}
-
-// leave gives up what enter has reserved.
-func (h *Handler) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.opening--
 }
 
 // add makes s one of the open streams, unless it has ended meanwhile, and ends it if the

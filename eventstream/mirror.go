@@ -35,6 +35,18 @@ type Source interface {
 	Ahead()
 }
 
+// stored is what a Topic has for its store. source is nil if there is none, and immutable.
+type stored struct {
+	source   Source
+	unloaded bool                   // the log is not known yet
+	base     string                 // the ID before the first of log; "" if that is not known
+	fresh    uint64                 // the end of what was loaded
+	since    func(time.Time) string // of Mirror.Load, during it
+	waiters  int                    // members that wait
+	marks    uint32                 // how often Mark has been called
+	current  uint32                 // and by when the log had all that the store had
+}
+
 // A Mirror is the side of a [Topic] that a store has. Its methods belong to one goroutine.
 type Mirror struct{ t *Topic }
 

@@ -44,14 +44,6 @@ func (s *Stream) LastEventID() string {
 	return s.lastID
 }
 
-// opened is called when OnOpen has returned.
-func (s *Stream) opened() {
-	s.mu.Lock()
-	s.lastID = ""
-	s.mu.Unlock()
-	partEnded(&s.parts, s.h.o.OnClose, s, s.h.o.Logger)
-}
-
 // RemoteAddr returns the client's address, which is a proxy's if there is one.
 func (s *Stream) RemoteAddr() net.Addr { return s.link.RemoteAddr() }
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/sched"
@@ -57,15 +56,7 @@ type Topic struct {
 	windowEnd uint64
 
 	gap *frame // nil for none; immutable
-	// The rest is for topics of a store, see mirror.go; source is nil in others, and immutable.
-	source   Source
-	unloaded bool                   // the log is not known yet
-	base     string                 // the ID before the first of log; "" if that is not known
-	fresh    uint64                 // the end of what was loaded
-	since    func(time.Time) string // of Mirror.Load, during it
-	waiters  int                    // members that wait
-	marks    uint32                 // how often Mark has been called
-	current  uint32                 // and by when the log had all that the store had
+	stored
 }
 
 // entry is an event in the log.

@@ -41,8 +41,8 @@ var kinds atomic.Uint64
 // the connection has been opened, and the request's context ends then, or when
 // Options.Serve has returned and the connection has ended.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c, err := h.upgrade(w, r)
-	if err != nil {
+	c := h.upgrade(w, r)
+	if c == nil {
 		return
 	}
 	h.add(c)
@@ -123,38 +123,35 @@ type refusal struct {
 	text   string
 }
 
-func (e *refusal) Error() string { return "websocket: " + e.text }
-
-// upgrade opens a connection, or answers the request with an error.
-func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
+// upgrade opens a connection, or answers the request with an error. It returns nil if there is none.
+func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) *Conn {
 	c := &Conn{h: h}
 	tunnel := r.ProtoMajor >= 2
-	accept, err := h.check(r)
-	if err == nil && h.isClosed() {
-		err = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
+	accept, no := h.check(r)
+	if no == nil && h.isClosed() {
+		no = &refusal{http.StatusServiceUnavailable, "the endpoint is closed"}
 	}
 	t := takeover.Find[takeover.Writer](w)
 	if h.o.Serve != nil {
 		t = nil
 	}
-	if err == nil && t == nil && !tunnel && !hijackable(w) {
-		err = &refusal{http.StatusInternalServerError, "the http.ResponseWriter has no Hijack"}
+	if no == nil && t == nil && !tunnel && !hijackable(w) {
+		no = &refusal{http.StatusInternalServerError, "the http.ResponseWriter has no Hijack"}
 	}
 	extensions := ""
-	if err == nil && h.o.Compression != nil {
-		var p wsdeflate.Params
-		p, extensions, err = wsdeflate.Negotiate(r.Header["Sec-Websocket-Extensions"], h.params)
+	if no == nil && h.o.Compression != nil {
+		p, agreed, err := wsdeflate.Negotiate(r.Header["Sec-Websocket-Extensions"], h.params)
 		if err != nil {
 			// RFC 6455 section 9.1: the connection MUST be failed.
-			err = &refusal{http.StatusBadRequest, err.Error()}
-		} else if extensions != "" {
+			no = &refusal{http.StatusBadRequest, err.Error()}
+		} else if extensions = agreed; extensions != "" {
 			c.deflate = &deflate{params: p}
 			c.reader.Deflate = true
 		}
 	}
-	if err != nil {
-		refuse(w, err)
-		return nil, err
+	if no != nil {
+		no.answer(w)
+		return nil
 	}
 	header, status := w.Header(), http.StatusOK
 	if !tunnel {
@@ -172,6 +169,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 	if b := takeover.BudgetOf(w); b != nil && tunnel && h.limits.Message > 0 {
 		c.shares, c.rare = true, &rare{beside: beside{budget: b}}
 	}
+	var err error
 	switch {
 	case t != nil:
 		w.WriteHeader(status)
@@ -185,17 +183,13 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error)
 		err = hijack(w, c)
 	}
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	return c, nil
+	return c
 }
 
-// refuse answers a request that is not upgraded.
-func refuse(w http.ResponseWriter, err error) {
-	e, ok := err.(*refusal)
-	if !ok {
-		e = &refusal{http.StatusInternalServerError, "internal error"}
-	}
+// answer answers a request that is not upgraded.
+func (e *refusal) answer(w http.ResponseWriter) {
 	switch e.status {
 	case http.StatusUpgradeRequired:
 		// RFC 9110 section 15.5.22, and RFC 6455 section 4.4.
@@ -205,12 +199,12 @@ func refuse(w http.ResponseWriter, err error) {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodGet)
 	}
-	http.Error(w, e.Error(), e.status)
+	http.Error(w, "websocket: "+e.text, e.status)
 }
 
 // check checks the client's opening handshake (RFC 6455 section 4.2.1) and origin, and
 // returns the value of Sec-WebSocket-Accept.
-func (h *Handler) check(r *http.Request) (accept string, err error) {
+func (h *Handler) check(r *http.Request) (accept string, no *refusal) {
 	keys := r.Header["Sec-Websocket-Key"]
 	if r.ProtoMajor >= 2 && r.Method == http.MethodConnect {
 		return "", h.checkConnect(r)
@@ -242,7 +236,7 @@ func (h *Handler) check(r *http.Request) (accept string, err error) {
 }
 
 // checkConnect is check for extended CONNECT (RFC 8441 section 5, RFC 9220), which has no key.
-func (h *Handler) checkConnect(r *http.Request) error {
+func (h *Handler) checkConnect(r *http.Request) *refusal {
 	switch p := r.Header[":protocol"]; {
 	case len(p) != 1 || p[0] != "websocket":
 		return &refusal{http.StatusNotImplemented, "the request is for another protocol"}
