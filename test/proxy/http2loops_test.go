@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -249,4 +250,20 @@ func TestWriteTimeoutHTTP2(t *testing.T) {
 		res.Body.Close()
 		return err == nil && string(body) == "ok"
 	})
+}
+
+// TestEndlessWriteTimeoutHTTP2: a WriteTimeout with which the time of its end overflows is none.
+func TestEndlessWriteTimeoutHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, each(ok))
+	s := &setup{}
+	server := &chert.Server{
+		Handler: s.handler(t, o.addr()), WriteTimeout: math.MaxInt64, Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	ts := engines.Start(t, server)
+	res, err := h2c(t).Get("http://" + ts.ListenAddr + "/")
+	if got := summaryHTTP2(res, err); err != nil || res.StatusCode != http.StatusOK {
+		t.Error(err, got)
+	}
 }

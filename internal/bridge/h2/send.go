@@ -91,7 +91,7 @@ func (st *stream) sendableLocked() error {
 		return st.s.over
 	case st.closed():
 		return errEnded
-	case st.writeBy != 0 && sys.Nanotime() >= st.writeBy:
+	case st.writeBy > 0 && sys.Nanotime() >= st.writeBy:
 		return os.ErrDeadlineExceeded
 	}
 	return nil

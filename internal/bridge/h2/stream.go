@@ -71,7 +71,7 @@ type stream struct {
 	follower     conn.Follower
 	lasting      *lasting // after Last
 	upload       *upload  // of a request that was forwarded before its body had come; nil for others
-	readBy       int64    // deadlines of sys.Nanotime; 0 for none
+	readBy       int64    // deadlines of sys.Nanotime; 0 for none, as is a sum that has overflown
 	writeBy      int64
 	lingerBy     int64 // when a stream that lingers is reset
 	endedAt      int64 // when its handler had returned, if some of the answer was left; 0 if nothing
