@@ -24,7 +24,7 @@ type upload struct {
 	f      *forwarded
 	open   bool  // it has not been passed on as a whole, and the server may want more
 	begun  bool  // Exchange.Run was called
-	inside bool  // pass is running
+	inside bool  // feed is running
 	gather int   // how much has to come before that
 	passed int64 // bytes
 	readBy int64 // when the request must have come, of sys.Nanotime; 0 for never
