@@ -43,25 +43,47 @@ func withSnippets(all []directive) []directive {
 			s.blocks[name[:len(name)-1]] = all[i].block
 		}
 	}
-	return s.imported(all, nil, 0)
+	return s.imported(all, nil, nil, 0)
 }
 
-// imported returns directives with what they import. args are the arguments of the import that they are from.
-func (s *snippets) imported(all []directive, args []string, depth int) (out []directive) {
+// imported returns directives with what they import. args and given are the arguments and the block of the import that
+// they are from.
+func (s *snippets) imported(all []directive, args []string, given []directive, depth int) (out []directive) {
 	for i := range all {
+		if part, ok := partOf(given, &all[i]); ok && s.left >= 0 {
+			out = append(out, s.imported(part, nil, nil, maxDepth)...) // it has what it imports
+			continue
+		}
 		d := s.filled(all[i], args)
 		block, known := s.blocks[d.arg(0)]
 		imports := d.name() == "import" && len(d.words) > 1 && known
 		if s.left -= directiveBytes; s.left < 0 || !imports || depth == maxDepth {
 			if d.block != nil {
-				d.block = append([]directive{}, s.imported(d.block, args, depth)...)
+				d.block = append([]directive{}, s.imported(d.block, args, given, depth)...)
 			}
 			out = append(out, d)
 			continue
 		}
-		out = append(out, s.imported(block, d.words[2:], depth+1)...)
+		out = append(out, s.imported(block, d.words[2:], s.imported(d.block, args, given, depth), depth+1)...)
 	}
 	return out
+}
+
+// partOf returns what {block} and {blocks.NAME} of a snippet stand for, of the block of the import.
+func partOf(given []directive, d *directive) (part []directive, ok bool) {
+	if len(given) == 0 || len(d.words) != 1 {
+		return nil, false
+	}
+	if d.name() == "{block}" {
+		return given, true
+	}
+	name, ok := strings.CutPrefix(strings.TrimSuffix(d.name(), "}"), "{blocks.")
+	for i := range given {
+		if ok && given[i].name() == name {
+			part = append(part, given[i].block...)
+		}
+	}
+	return part, ok
 }
 
 // filled returns a directive with arguments of import in its words.
