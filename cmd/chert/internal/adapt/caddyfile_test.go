@@ -176,6 +176,10 @@ func TestCaddyHandle(t *testing.T) {
 			"proxy = \"b:1\"\nhidden = [\"/x/**\"]\n[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""}, // not /X/
 		{api + "\thandle {\n\t\troot * /w\n\t\ttry_files {path} /i\n\t\tfile_server\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n",
 			route + files("/{path...}", "/w", "try = [\"{path}\", \"/i\"]\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n"), ""}, // not of /api/
+		{"\troot * /w\n\thandle /x* {\n\t\tfile_server\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n\tfile_server\n", "root = \"/w\"\nhidden = [\"/x\", \"/x*?\"]\n" +
+			files("/x/{path...}", "/w/x", "hidden = []\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n"), "/x* is for all that begins with it"}, // not /xy
+		{"\thandle /x* {\n\t\tauthorize x\n\t\treverse_proxy b:1\n\t}\n\treverse_proxy b:1\n", "proxy = \"b:1\"\nhidden = [\"/x/**\", \"/x\", \"/x*?\"]\n" +
+			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\ndeny = [\"all\"]\n", "authorize is left out"},
 		{"\thandle {\n\t\tauthorize x\n\t\treverse_proxy b:1\n\t}\n", "proxy = \"b:1\"\ndeny = [\"all\"]\n", "authorize is left out"},
 		{"\thandle_path /y/* {\n\t\treverse_proxy b:1\n\t}\n\thandle /y/x/* {\n\t\treverse_proxy b:1\n\t\tbasic_auth {\n\t\t\ta b\n\t\t}\n\t}\n",
 			"[[site.route]]\npath = \"/y/{path...}\"\nproxy = \"b:1\"\nstrip = true\nhidden = [\"/x/**\"]\n[[site.route]]\npath = \"/y/x/{path...}\"\nproxy = \"b:1\"\n" +

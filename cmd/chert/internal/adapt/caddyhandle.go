@@ -126,13 +126,21 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 			c.requestBody(in, key)
 		default:
 			c.basicAuth(in, table, prefix)
-			c.guarded = append(c.guarded, pattern)
+			c.guard(b.matcher, pattern)
 		}
 	}
 	if b.guarded {
-		c.guarded = append(c.guarded, pattern)
+		c.guard(b.matcher, pattern)
 		c.note(d.line, "%s has what says who may have it, or changes it, so nobody may: deny is \"all\"", d.name())
 		key("deny", nobody)
+	}
+}
+
+// guard keeps what a matcher is for, and the pattern of a route that not all clients may have is not, from others.
+func (c *caddy) guard(matcher, pattern string) {
+	c.guarded = append(c.guarded, pattern)
+	if strings.HasSuffix(matcher, "*") && !strings.HasSuffix(matcher, "/*") {
+		c.beyond = append(c.beyond, matcher)
 	}
 }
 
