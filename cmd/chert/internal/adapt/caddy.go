@@ -22,6 +22,7 @@ type caddy struct {
 	set      []string     // names of fields that header sets
 	scripts  bool         // PHP
 	root     string       // for all, "" for none
+	roots    bool         // there are others for some
 	auths    []*directive // basic_auth of some paths
 	guarded  []string     // patterns of routes that not all clients may have
 	moved    []*site      // redirects of some of its hosts
@@ -87,6 +88,8 @@ func (c *caddy) site(d *directive) {
 		}
 		if args := unmatched(in); in.name() == "root" && len(args) == 1 {
 			c.root = args[0]
+		} else if in.name() == "root" {
+			c.roots = true
 		}
 	}
 	for i := range d.block {

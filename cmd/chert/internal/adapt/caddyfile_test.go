@@ -185,6 +185,7 @@ func TestCaddyHandle(t *testing.T) {
 			"[[site.route]]\npath = \"/y/{path...}\"\nproxy = \"b:1\"\nstrip = true\nhidden = [\"/x/**\"]\n[[site.route]]\npath = \"/y/x/{path...}\"\nproxy = \"b:1\"\n" +
 				"[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},
 		{"\thandle /x/* {\n\t\troot * /w\n\t}\n", left, "root is left out"},
+		{"\troot * /w\n\troot /x/* /v\n\thandle /x/* {\n\t\tfile_server\n\t}\n", "root = \"/w\"\n" + left, "root is left out"},
 		{"\thandle /x/* {\n\t\tfile_server\n\t}\n", left, "file_server is left out"},
 		{"\thandle /x/* {\n\t\troot * /w\n\t\tfile_server\n\t\tbasic_auth /x/y {\n\t\t\ta b\n\t\t}\n\t}\n", left, "basic_auth is left out"},
 		{"\thandle /x/* {\n\t\ttry_files {path} /i\n\t\treverse_proxy b:1\n\t}\n",

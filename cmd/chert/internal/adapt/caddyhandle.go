@@ -69,7 +69,10 @@ func unmatched(d *directive) []string {
 
 // handle translates blocks for a path that forward, or have files, and do nothing else that matters.
 func (c *caddy) handle(s *site, d *directive, args []string) {
-	b := &block{c: c, cut: d.name() == "handle_path", root: c.root}
+	b := &block{c: c, cut: d.name() == "handle_path"}
+	if !c.roots {
+		b.root = c.root
+	}
 	pattern, below, ok := "", true, len(args) == 0 && !b.cut
 	if len(args) == 1 {
 		b.matcher = args[0]
