@@ -122,9 +122,8 @@ type site struct {
 	// hidden are patterns of names, which routes with root have too, paths those below the site's own root.
 	hidden, paths []string
 
-	// Of Caddy's: where it is without TLS, and whether it is with TLS somewhere.
-	plain     []string
-	encrypted bool
+	// Of Caddy's: where it is without TLS, and with it.
+	plain, secure []string
 }
 
 // A route is a [[site.route]].

@@ -61,7 +61,6 @@ func (c *caddy) addressOf(text string, tls *directive) (a address) {
 
 // addresses reads those of a block, and gives the site a certificate if one of them has TLS and nothing says which.
 func (c *caddy) addresses(s *site, d *directive, tls *directive) {
-	encrypted, plain := false, false
 	for _, word := range d.words {
 		for text := range strings.SplitSeq(word, ",") {
 			if text == "" {
@@ -80,9 +79,8 @@ func (c *caddy) addresses(s *site, d *directive, tls *directive) {
 			}
 			a := c.addressOf(text, tls)
 			s.hosts = append(s.hosts, a.host)
-			encrypted, plain = encrypted || a.secure, plain || !a.secure
 			if a.secure {
-				c.at.secure = unique(append(c.at.secure, ":"+a.port))
+				s.secure = unique(append(s.secure, ":"+a.port))
 				c.at.named = c.at.named || a.host != "*"
 			} else {
 				s.plain = unique(append(s.plain, ":"+a.port))
@@ -90,9 +88,9 @@ func (c *caddy) addresses(s *site, d *directive, tls *directive) {
 		}
 	}
 	s.hosts = unique(s.hosts)
-	s.encrypted = encrypted
+	c.at.secure = unique(append(c.at.secure, s.secure...))
 	says := tls != nil && (len(tls.words) > 2 || tls.arg(0) == "internal")
-	if !encrypted || says || slices.Equal(s.hosts, []string{"*"}) {
+	if len(s.secure) == 0 || says || slices.Equal(s.hosts, []string{"*"}) {
 		return
 	}
 	if c.at.own || !slices.ContainsFunc(s.hosts, publicName) {
@@ -118,11 +116,11 @@ func (c *caddy) listens() {
 		c.upgraded()
 	}
 	redirected := c.redirect != "" || c.at.named && !c.at.stay && slices.ContainsFunc(c.sites, func(s *site) bool {
-		return s.encrypted && !slices.Contains(s.plain, ":80")
+		return len(s.secure) > 0 && !slices.Contains(s.plain, ":80")
 	})
 	var plain []string
 	for _, s := range c.sites {
-		if len(c.at.secure) > 0 && !s.encrypted {
+		if len(c.at.secure) > 0 && len(s.secure) == 0 {
 			c.note(s.line, "%s has no TLS, which other sites have: chert check wants a certificate for it too",
 				strings.Join(s.hosts, " "))
 		}
@@ -138,7 +136,20 @@ func (c *caddy) listens() {
 	if redirected {
 		c.redirect = ":80"
 	}
+	for _, s := range c.sites {
+		c.elsewhere(s, slices.Concat(plain, c.at.secure))
+	}
 	c.bound(plain, c.at.secure)
+}
+
+// elsewhere notes that a site of other ports than the usual ones is on all.
+func (c *caddy) elsewhere(s *site, all []string) {
+	own := slices.Concat(s.plain, s.secure)
+	if slices.Contains(own, ":80") || slices.Contains(own, ":443") ||
+		!slices.ContainsFunc(all, func(addr string) bool { return !slices.Contains(own, addr) }) {
+		return
+	}
+	c.note(s.line, "%s is served on the addresses of other sites too: every site is on all", strings.Join(s.hosts, " "))
 }
 
 // upgraded leaves out sites that do nothing but what http_redirect does.
@@ -146,7 +157,7 @@ func (c *caddy) upgraded() {
 	c.sites = slices.DeleteFunc(c.sites, func(s *site) bool {
 		same := slices.Contains(s.keys, "to = "+quote("https://{host}{uri}")) ||
 			len(s.hosts) == 1 && slices.Contains(s.keys, "to = "+quote("https://"+s.hosts[0]+"{uri}"))
-		only := same && s.name == "redirect" && !s.encrypted && slices.Equal(s.plain, []string{":80"})
+		only := same && s.name == "redirect" && len(s.secure) == 0 && slices.Equal(s.plain, []string{":80"})
 		if only {
 			c.redirect = ":80"
 		}

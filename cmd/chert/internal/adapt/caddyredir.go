@@ -73,7 +73,7 @@ func (c *caddy) apart(s *site) {
 			c.note(m.line, "redir of all hosts is left out: want [[redirect]]")
 			continue
 		}
-		s.hosts, m.plain, m.encrypted = left, s.plain, s.encrypted
+		s.hosts, m.plain, m.secure = left, s.plain, s.secure
 		to := m.keys
 		m.keys = slices.DeleteFunc(slices.Clone(s.keys), func(line string) bool {
 			return !strings.HasPrefix(line, "tls_") && !strings.HasPrefix(line, "client_ca")
