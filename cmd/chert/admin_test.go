@@ -36,7 +36,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("/%s: %d %.200q, want %q", path, status, body, want)
 		}
 	}
-	if _, body := get(t, c, page); !strings.Contains(body, "<span>chert "+version()[:5]) || !strings.Contains(body, " at "+p.urls[0]+"</span>") {
+	if _, body := get(t, c, page); !strings.Contains(body, `<span id="about">chert `+version()[:5]) || !strings.Contains(body, " at "+p.urls[0]+"</span>") {
 		t.Errorf("the page does not say what it shows, and at which address: %.1500s", body)
 	}
 	if r := send(t, c, page, "stats", "attacker.example", nil); r.status != http.StatusMisdirectedRequest {
