@@ -164,9 +164,9 @@ func (c *Client) SetTLS(s conn.Secured) {
 // HasTLS reports whether SetTLS has said so.
 func (c *Client) HasTLS() bool { return c.more != nil && c.more.tls != nil }
 
-// SetState calls the server's ConnState hook.
+// SetState calls the server's ConnState hook. A panic of it is logged, and does not end the connection.
 func (c *Client) SetState(s http.ConnState) {
 	if hook := c.ConnState; hook != nil {
-		hook(c.Link.NetConn(), s)
+		exec.Call(func() { hook(c.Link.NetConn(), s) }, c.LogEnd)
 	}
 }

@@ -275,3 +275,36 @@ func TestConnStateClose(t *testing.T) {
 		}
 	})
 }
+
+// A hook that panics ends neither the process nor the connection: each panic is logged.
+func TestConnStatePanics(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		for _, version := range []string{"HTTP/1", "HTTP/2"} {
+			t.Run(version, func(t *testing.T) {
+				t.Parallel()
+				p := new(http.Protocols)
+				p.SetHTTP1(version == "HTTP/1")
+				p.SetUnencryptedHTTP2(version == "HTTP/2")
+				ts := engines.Start(t, &chert.Server{Engine: e, Protocols: p, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+					ConnState: func(_ net.Conn, state http.ConnState) { panic("in " + state.String()) }})
+				client := &http.Transport{Protocols: p}
+				for range 3 {
+					res, err := (&http.Client{Transport: client}).Get("http://" + ts.ListenAddr)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if res.Body.Close(); res.ProtoMajor != int(version[5]-'0') {
+						t.Error(res.Proto)
+					}
+				}
+				client.CloseIdleConnections()
+				for state, n := range map[http.ConnState]int{http.StateNew: 1, http.StateActive: 3, http.StateIdle: 3, http.StateClosed: 1} {
+					servertest.Eventually(t, state.String()+" has panicked", func() bool {
+						return strings.Count(ts.Log.String(), ": in "+state.String()+"\n") == n
+					})
+				}
+			})
+		}
+	})
+}
