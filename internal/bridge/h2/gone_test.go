@@ -81,7 +81,8 @@ func TestDeadlineOfASilentHandler(t *testing.T) {
 	t.Parallel()
 	each(t, "inline", func(t *testing.T, kind string) {
 		ended, moved, goOn := make(chan error, 1), make(chan bool, 1), make(chan bool)
-		cs := &chert.Server{WriteTimeout: 50 * time.Millisecond, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+		// It bounds the handshake, too.
+		cs := &chert.Server{WriteTimeout: time.Second, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
 			rc := http.NewResponseController(w)
 			switch r.URL.Path {
 			case "/far":
