@@ -199,7 +199,7 @@ func TestCaddyHandle(t *testing.T) {
 	}
 }
 
-// Passwords for a path are asked for there, of what the site has and what routes have. Elsewhere nobody may have it.
+// Passwords for a path are asked for in all that the site and its routes have there. If that cannot be, nobody gets it.
 func TestCaddyPasswords(t *testing.T) {
 	t.Parallel()
 	const (

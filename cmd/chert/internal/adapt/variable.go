@@ -6,7 +6,7 @@ import (
 )
 
 // Variables of the environment are {$NAME} and {$NAME:default} in a Caddyfile, and ${NAME} and ${NAME:-default} in what
-// becomes of it. In between they are characters that have no other meaning, so that they are no placeholders.
+// becomes of it. In between they have private characters in place of braces, which would be read as those of {host}.
 var (
 	variable = regexp.MustCompile(`\{\$([a-zA-Z_][a-zA-Z0-9_]*)(?:(:)([^{}$]*))?\}`)
 	marked   = regexp.MustCompile("\ue000([a-zA-Z_][a-zA-Z0-9_]*)(?:(\ue001)([^\ue000-\ue002]*))?\ue002")

@@ -403,7 +403,10 @@ func TestViewsBeforeTheirData(t *testing.T) {
 		for _, paused := range []bool{false, true} {
 			c, _ := serve(t)
 			s := newScreen(c, Options{}, nil, nil)
-			s.before, _ = c.Sample(t.Context())
+			var err error
+			if s.before, err = c.Sample(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			s.take(s.fetch(t.Context(), viewRoutes))
 			text := func() string { return fmt.Sprint(s.show.screen(100, 40, "")) }
 			if paused {
