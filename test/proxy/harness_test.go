@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,22 @@ func (o *origin) dials() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.accepted
+}
+
+// settle waits until all connections that were made before have been accepted: it makes one more, which is the last.
+func (o *origin) settle(t testing.TB) {
+	before := o.dials()
+	nc, err := net.Dial("tcp", o.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	its := func(c *conn) bool { return c.RemoteAddr().String() == nc.LocalAddr().String() }
+	servertest.Eventually(t, "the last connection to be accepted", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return slices.ContainsFunc(o.conns[before:], its)
+	})
 }
 
 // received returns all bytes of all connections.
