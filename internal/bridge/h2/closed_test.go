@@ -30,7 +30,6 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
 	st := &stream{exchange: new(exchange), s: s, id: 1, state: stateRunning}
-	st.cond.L = &s.mu
 	s.streams.add(st)
 	return s, st
 }
@@ -187,7 +186,6 @@ func TestStallOfEachAnswer(t *testing.T) {
 	section.InitBudgets(&s.resets, &s.useless, false, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
 	b := &stream{exchange: new(exchange), s: s, id: 3, state: stateRunning}
-	b.cond.L = &s.mu
 	s.streams.add(b)
 	wait := func(st *stream) {
 		s.mu.Lock()

@@ -119,7 +119,6 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range uint32(streams) {
 				st := &stream{exchange: new(exchange), s: s, id: 2*i + 1, state: stateRunning, sendWindow: 1}
-				st.cond.L = &s.mu
 				s.mu.Lock()
 				s.streams.add(st)
 				s.mu.Unlock()
@@ -214,7 +213,6 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 			func(st *stream) { st.commit(make([]byte, maxRest+1), nil, nil, true, nil) },
 		} {
 			st := &stream{exchange: new(exchange), s: s, id: uint32(2*i + 1), state: stateRunning}
-			st.cond.L = &s.mu
 			s.mu.Lock()
 			s.streams.add(st)
 			s.mu.Unlock()

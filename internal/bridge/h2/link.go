@@ -131,7 +131,7 @@ func (l link) Do(u conn.UserCode) (ran, waited bool) {
 	if ran {
 		exec.Call(u.Run, u.Ended)
 	}
-	return ran, l.st.waited.Load()
+	return ran, l.st.waited()
 }
 
 func (l link) Post(f func() conn.Next) {

@@ -95,7 +95,6 @@ func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream
 	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.Length, end
 	st.Time.Since = s.Link.Now()
-	st.cond.L = &s.mu
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
@@ -169,7 +168,7 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	case end:
 		s.rememberLocked(id, false)
 	case s.streams.len() < s.cfg.MaxStreams:
-		st.s, st.exchange, st.cond.L = s, newExchange(), &s.mu
+		st.s, st.exchange = s, newExchange()
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
 		st.become(stateLingering)
 		s.streams.add(st)

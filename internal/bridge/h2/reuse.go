@@ -38,7 +38,7 @@ func (s *Session) newStreamLocked() *stream {
 // one that has closed it, may be late.
 func (st *stream) reusableLocked() bool {
 	s := st.s
-	return s.over == nil && st.err == nil && !st.waited.Load() && st.lasting == nil
+	return s.over == nil && st.err == nil && !st.waited() && st.lasting == nil
 }
 
 // recycleLocked returns st to the pool, and with it its exchange if no handler can have kept

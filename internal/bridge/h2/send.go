@@ -3,6 +3,7 @@ package h2
 import (
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
@@ -252,7 +253,11 @@ func (st *stream) wait(until int64, toSend bool) error {
 		})
 		defer t.Stop()
 	}
-	st.waited.Store(true)
+	c := st.cond.Load()
+	if c == nil {
+		c = sync.NewCond(&s.mu)
+		st.cond.Store(c)
+	}
 	if toSend {
 		s.wanting = append(s.wanting, st)
 		s.wakeNextLocked() // it may be behind one that was not woken
@@ -260,7 +265,7 @@ func (st *stream) wait(until int64, toSend bool) error {
 	// The loop goes on without this goroutine. That takes a lock of the loop's, under
 	// which the session's is not taken.
 	st.place.Yield()
-	st.cond.Wait()
+	c.Wait()
 	if sched.On() { // of several that are woken, the schedule says which is first
 		s.mu.Unlock()
 		sched.Point(s.Link.Peer().RemoteAddr, uint64(st.id))
@@ -274,10 +279,13 @@ func (st *stream) wait(until int64, toSend bool) error {
 
 // wakeLocked wakes the goroutines that wait for something of the stream.
 func (st *stream) wakeLocked() {
-	if st.waited.Load() {
-		st.cond.Broadcast()
+	if c := st.cond.Load(); c != nil {
+		c.Broadcast()
 	}
 }
+
+// waited reports whether some goroutine has waited for the client.
+func (st *stream) waited() bool { return st.cond.Load() != nil }
 
 // stallBy is when a wait that begins now has taken too long; 0 for never.
 func stallBy(limit int64) int64 {

@@ -45,17 +45,18 @@ type stream struct {
 	trailer   http.Header // announced; values when they have come
 	pattern   string      // of a direct answer's route
 
-	waited atomic.Bool // some goroutine has waited for the client; set with s.mu held
+	// cond is for windows, room, body, deadlines, the end: nil before some goroutine has waited for
+	// the client. It is set with s.mu held.
+	cond atomic.Pointer[sync.Cond]
 
 	// What follows is guarded by s.mu; of state, see become.
 	state        state
-	remoteClosed bool      // END_STREAM has come
-	heading      bool      // the handler waits for room for a header block
-	awaits       bool      // the client expects 100 (Continue), which has not been sent
-	err          error     // why it was closed, or the connection has ended, early
-	window       uint32    // of inflow
-	fields       int       // of the request and its trailers, in Session.fields
-	cond         sync.Cond // windows, room, body, deadlines, the end
+	remoteClosed bool   // END_STREAM has come
+	heading      bool   // the handler waits for room for a header block
+	awaits       bool   // the client expects 100 (Continue), which has not been sent
+	err          error  // why it was closed, or the connection has ended, early
+	window       uint32 // of inflow
+	fields       int    // of the request and its trailers, in Session.fields
 	priority     priority.Priority
 	turn         uint64 // of order; when it has sent last
 	sendWindow   http2.Window
@@ -121,7 +122,7 @@ func (st *stream) Done() conn.Next {
 func (st *stream) finish() {
 	s := st.s
 	if s.loops {
-		st.Learn(st.waited.Load())
+		st.Learn(st.waited())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
