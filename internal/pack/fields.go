@@ -3,6 +3,9 @@ package pack
 // Span is a part of Fields.Bytes.
 type Span struct{ Start, End uint32 }
 
+// Len returns how many bytes it is.
+func (s Span) Len() int { return int(s.End - s.Start) }
+
 // Field is a field of a section.
 type Field struct {
 	// Name is empty if ID is not 0.

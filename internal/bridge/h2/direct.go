@@ -49,26 +49,27 @@ func (r *request) free() {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
 		r.over.Store(false)
-		r.t, r.file = section.Target{}, direct.File{}
+		r.file = direct.File{}
 	}
+	r.t = section.Target{}
 	r.fields.Reset()
 	requests.Put(r)
 }
 
 // takesDirect reports whether a request goes the direct way.
-func (s *Session) takesDirect(r *request, t *section.Target, end bool) bool {
+func (s *Session) takesDirect(r *request, end bool) bool {
 	if !end && !s.forwards() {
 		return false
 	}
-	req, dh, ok := section.Direct(&s.Client, &r.fields, t, 2, !end)
-	if !ok || !s.PlaceDirect(s.loops, req.Method, t.Path) {
+	req, dh, ok := section.Direct(&s.Client, &r.fields, &r.t, 2, !end)
+	if !ok || !s.PlaceDirect(s.loops, req.Method, req.Target) {
 		return false
 	}
 	req.Forwards = s.forwards()
 	if s.loops && s.Link.OnLoop() {
 		req.Time = bridge.ClockAtZero + time.Duration(s.Link.Now())
 	}
-	r.handler, r.t = dh, *t
+	r.handler = dh
 	r.x.Reset(req)
 	return true
 }
@@ -151,13 +152,14 @@ func (r *request) finish() (kept bool) {
 		r.free()
 		return true
 	}
-	t, route := r.t, r.x.Pattern()
-	err := st.makeRequest(r, &t, !r.x.Ahead())
-	if r.free(); err != nil {
+	err := st.makeRequest(r, !r.x.Ahead())
+	deferred := err == nil && st.placed(r.x.Pattern(), &r.t)
+	r.free()
+	switch {
+	case err != nil:
 		s.refuse(st.id, err)
 		return true
-	}
-	if st.placed(route, &t) {
+	case deferred:
 		return true
 	}
 	return s.admit(st, true)

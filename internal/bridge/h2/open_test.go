@@ -1,10 +1,6 @@
 package h2
 
-import (
-	"testing"
-
-	"github.com/chert-http/chert/internal/bridge/section"
-)
+import "testing"
 
 // A stream whose both ends have been sent is closed for the client, which may have begun another in its place before the
 // goroutine of the handler has come back. One that the client has reset keeps its place while its handler runs.
@@ -23,7 +19,7 @@ func TestPlaceOfEndedStream(t *testing.T) {
 		s, st, _ := quiet()
 		s.cfg.MaxStreams = s.streams.len()
 		tt.set(st)
-		if got := s.open(101, &section.Target{}, true, 0) != nil; got != tt.want {
+		if got := s.open(101, new(request), true) != nil; got != tt.want {
 			t.Errorf("%s: another stream is accepted: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -39,28 +39,28 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, section.IsHEAD(&r.fields.Fields), end)
 		return nil, nil
 	}
-	var t section.Target
+	t := &r.t
 	if r.fields.Malformed || !t.Parse(&r.fields.Fields) || end && t.Length > 0 ||
-		len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
+		t.Protocol.Len() > 0 && !s.cfg.ExtendedConnect {
 		s.unanswered(http.StatusBadRequest)
 		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
 	}
-	st := s.open(h.Stream, &t, end, r.fields.Size())
+	st := s.open(h.Stream, r, end)
 	if st == nil {
 		s.unanswered(0)
 		return nil, errRefused
 	}
 	s.useless.Refund(section.UsefulWorth)
 	s.touch()
-	if s.takesDirect(r, &t, end) {
+	if s.takesDirect(r, end) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
-	if err := st.makeRequest(r, &t, end); err != nil {
+	if err := st.makeRequest(r, end); err != nil {
 		return nil, err
 	}
-	if st.placed("", &t) {
+	if st.placed("", t) {
 		return nil, nil
 	}
 	return st, nil
@@ -74,7 +74,7 @@ func (st *stream) placed(route string, t *section.Target) (deferred bool) {
 		st.Place(route, nil)
 		return false
 	}
-	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || len(t.Protocol) > 0 || !s.Link.OnLoop() {
+	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || t.Protocol.Len() > 0 || !s.Link.OnLoop() {
 		return false
 	}
 	st.become(stateDeferred)
@@ -82,8 +82,9 @@ func (st *stream) placed(route string, t *section.Target) (deferred bool) {
 	return true
 }
 
-// open makes a stream, of a request with size bytes of fields; nil if there are too many.
-func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream {
+// open makes the stream of a request; nil if there are too many. end: it has no body.
+func (s *Session) open(id uint32, r *request, end bool) *stream {
+	t, size := &r.t, r.fields.Size()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams ||
@@ -98,8 +99,8 @@ func (s *Session) open(id uint32, t *section.Target, end bool, size int) *stream
 	st.sendWindow = http2.Window(s.peer.InitialWindow)
 	st.window = s.cfg.StreamWindow
 	st.inflow.Avail = http2.Window(st.window)
-	if st.priority = priority.Default; len(t.Priority) > 0 || s.order.earlyAt != 0 {
-		st.priority = s.priorityOfLocked(id, t.Priority)
+	if st.priority = priority.Default; t.Priority.Len() > 0 || s.order.earlyAt != 0 {
+		st.priority = s.priorityOfLocked(id, r.fields.Fields.Get(t.Priority))
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams.add(st)
@@ -182,8 +183,8 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 // makeRequest makes the exchange of a request that is not for the direct way. All its
 // strings are parts of one. end: it has no body, which is not that the body has come. A request that
 // cannot be made of the fields is refused; the error is for refuse.
-func (st *stream) makeRequest(r *request, t *section.Target, end bool) error {
-	s := st.s
+func (st *stream) makeRequest(r *request, end bool) error {
+	s, t := st.s, &r.t
 	st.Init(&s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
 	switch {

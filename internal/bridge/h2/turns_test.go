@@ -114,7 +114,7 @@ func TestResetWhileDeferred(t *testing.T) {
 	t.Parallel()
 	s, l := fed(nil)
 	for id := uint32(101); id < 121; id += 2 {
-		st := s.open(id, &section.Target{Length: -1}, false, 0)
+		st := s.open(id, &request{t: section.Target{Length: -1}}, false)
 		st.become(stateDeferred)
 		s.deferred = append(s.deferred, st)
 		s.lastID = id

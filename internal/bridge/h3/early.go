@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -46,11 +45,12 @@ func (s *Session) releaseHeld() {
 
 // mayBeEarly reports whether a request may run before the handshake has ended. RFC 8470 section 4
 // permits clients no others than those of safe methods (RFC 9110 section 9.2.1). end: it has no body.
-func mayBeEarly(t *section.Target, end bool) bool {
-	switch string(t.Method) {
+func mayBeEarly(r *request, end bool) bool {
+	f, t := &r.fields.Fields, &r.t
+	switch string(f.Get(t.Method)) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		// With another scheme its handler would not see that it is early: http.Request has no TLS then.
-		return end && string(t.Scheme) == "https"
+		return end && string(f.Get(t.Scheme)) == "https"
 	}
 	return false
 }
@@ -60,7 +60,7 @@ func (st *stream) settleEarly(r *request, end bool) (runs bool) {
 	if st.s.shaking.state.Load() != nil {
 		return true
 	}
-	st.early = mayBeEarly(&r.t, end)
+	st.early = mayBeEarly(r, end)
 	if st.early {
 		st.s.tally.Add(false, tally.Early, 1)
 	}

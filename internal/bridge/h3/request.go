@@ -81,8 +81,8 @@ func (st *stream) serve() (leads bool) {
 		st.refuse(r, err)
 		return st.endLead()
 	}
-	if len(r.t.Priority) > 0 {
-		st.prioritize(priority.Parse(r.t.Priority))
+	if r.t.Priority.Len() > 0 {
+		st.prioritize(priority.Parse(r.fields.Fields.Get(r.t.Priority)))
 	}
 	if s.shaking != nil && !st.settleEarly(r, end) {
 		return st.hold(end)
@@ -191,10 +191,10 @@ func (st *stream) readHead(r *request) (end bool, err error) {
 	if f.TooLarge {
 		return false, errTooLarge
 	}
-	if f.Malformed || !t.Parse(f) || !t.NamesHost() || len(t.Protocol) > 0 && !s.cfg.ExtendedConnect {
+	if f.Malformed || !t.Parse(f) || !t.NamesHost() || t.Protocol.Len() > 0 && !s.cfg.ExtendedConnect {
 		return false, errMessage
 	}
-	st.connect = string(t.Method) == http.MethodConnect
+	st.connect = string(f.Get(t.Method)) == http.MethodConnect
 	st.length = t.Length
 	// Before atEnd, whose deadline hastenLocked must not change.
 	if err := st.keep(f.Size()); err != nil {

@@ -29,23 +29,24 @@ func Direct(
 	c *bridge.Client, f *Fields, t *Target, major uint8, ahead bool,
 ) (req wire.Request, h direct.Handler, ok bool) {
 	h, ok = c.UserHandler().(direct.Handler)
-	if !ok || c.Slots != nil || t.Crumbs > 1 || len(t.Path) == 0 || t.Path[0] != '/' {
+	path := f.Fields.Get(t.Path)
+	if !ok || c.Slots != nil || t.Crumbs > 1 || len(path) == 0 || path[0] != '/' {
 		return req, h, false
 	}
 	switch {
 	case !ahead && (t.Expect || t.Trailer):
 		return req, h, false
-	case ahead && (len(t.Protocol) > 0 || c.BodiesRead.Load() || !wire.TakesAhead(h)):
+	case ahead && (t.Protocol.Len() > 0 || c.BodiesRead.Load() || !wire.TakesAhead(h)):
 		return req, h, false
 	}
 	peer := c.Link.Peer()
 	req = wire.Request{
-		Method: bridge.MethodOf(t.Method), Target: t.Path, Host: t.Authority,
+		Method: bridge.MethodOf(f.Fields.Get(t.Method)), Target: path, Host: f.Fields.Get(t.Authority),
 		RemoteAddr: peer.RemoteAddr, PeerIP: peer.IP, TLS: c.HasTLS(), Major: major, Fields: f, Local: c,
 		Ahead: ahead, Length: t.Length,
 	}
 	if len(req.Host) == 0 {
-		req.Host = t.Host
+		req.Host = f.Fields.Get(t.Host)
 	}
 	return req, h, bridge.SplitTarget(&req)
 }

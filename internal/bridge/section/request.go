@@ -34,17 +34,17 @@ func Fill(x *bridge.Exchange, f *pack.Fields, t *Target, values []string, fields
 	if x.Proto == tally.HTTP3 {
 		r.Proto, r.ProtoMajor = "HTTP/3.0", 3
 	}
-	r.Method = bridge.MethodOf(part(t.at.method))
+	r.Method = bridge.MethodOf(part(t.Method))
 	x.IsHEAD = r.Method == http.MethodHead
-	if r.Host = part(t.at.authority); r.Host == "" {
-		r.Host = part(t.at.host)
+	if r.Host = part(t.Authority); r.Host == "" {
+		r.Host = part(t.Host)
 	}
 	r.URL = &x.URL
-	if r.Method == http.MethodConnect && len(t.Protocol) == 0 {
+	if r.Method == http.MethodConnect && t.Protocol.Len() == 0 {
 		r.RequestURI = r.Host
 		x.URL.Host = r.Host
 	} else {
-		r.RequestURI = part(t.at.path)
+		r.RequestURI = part(t.Path)
 		if !bridge.PlainTarget(r.URL, r.RequestURI) {
 			u, err := url.ParseRequestURI(r.RequestURI)
 			if err != nil {
@@ -53,7 +53,7 @@ func Fill(x *bridge.Exchange, f *pack.Fields, t *Target, values []string, fields
 			*r.URL = *u
 		}
 	}
-	if string(t.Scheme) != "https" {
+	if part(t.Scheme) != "https" {
 		r.TLS = nil
 	}
 	setHeader(r, f, str, t, values, fields)

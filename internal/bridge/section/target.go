@@ -12,15 +12,14 @@ import (
 // section 4.3.1).
 
 // Target is what the pseudo-fields and the fields that concern the request as a whole
-// say. Its bytes are those of the Fields.
+// say, whose values are parts of the Fields.
 type Target struct {
-	Method, Scheme, Authority, Path, Host, Protocol []byte
-	Length                                          int64 // -1 for none
-	Crumbs                                          int   // Cookie fields
-	Trailer, Expect                                 bool  // announced; 100 (Continue)
-	Priority                                        []byte
+	Method, Scheme, Authority, Path, Host, Protocol, Priority pack.Span
 
-	at         struct{ method, authority, path, host pack.Span }
+	Length          int64 // -1 for none
+	Crumbs          int   // Cookie fields
+	Trailer, Expect bool  // announced; 100 (Continue)
+
 	seen       uint8 // pseudo-fields, by their NameID
 	hasHost    bool
 	cookieSize int
@@ -32,7 +31,6 @@ func (t *Target) Parse(f *pack.Fields) bool {
 	regular := false
 	for i := range f.List {
 		h := &f.List[i]
-		v := f.Get(h.Value)
 		if h.ID != 0 && h.ID <= pack.IDStatus {
 			// RFC 9113 section 8.3: before all others, and each once.
 			if regular || t.seen&(1<<(h.ID-1)) != 0 || h.ID == pack.IDStatus {
@@ -41,34 +39,35 @@ func (t *Target) Parse(f *pack.Fields) bool {
 			t.seen |= 1 << (h.ID - 1)
 			switch h.ID {
 			case pack.IDMethod:
-				t.Method, t.at.method = v, h.Value
+				t.Method = h.Value
 			case pack.IDScheme:
-				t.Scheme = v
+				t.Scheme = h.Value
 			case pack.IDAuthority:
-				t.Authority, t.at.authority = v, h.Value
+				t.Authority = h.Value
 			case pack.IDPath:
-				t.Path, t.at.path = v, h.Value
+				t.Path = h.Value
 			case pack.IDProtocol:
-				t.Protocol = v
+				t.Protocol = h.Value
 			}
 			continue
 		}
 		regular = true
-		if !t.field(f, h, v) {
+		if !t.field(f, h) {
 			return false
 		}
 	}
-	return t.valid()
+	return t.valid(f)
 }
 
 // field judges an ordinary field.
-func (t *Target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
+func (t *Target) field(f *pack.Fields, h *pack.Field) bool {
+	v := f.Get(h.Value)
 	switch h.ID {
 	case pack.IDHost:
 		if t.hasHost {
 			return false
 		}
-		t.Host, t.at.host, t.hasHost = v, h.Value, true
+		t.Host, t.hasHost = h.Value, true
 	case pack.IDContentLength:
 		n, ok := parseLength(v)
 		if !ok || t.Length >= 0 {
@@ -87,7 +86,7 @@ func (t *Target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
 		case "trailer":
 			t.Trailer = true
 		case "priority":
-			t.Priority = v
+			t.Priority = h.Value
 		}
 	}
 	return true
@@ -97,7 +96,7 @@ func (t *Target) field(f *pack.Fields, h *pack.Field, v []byte) bool {
 // section 4.3.1 demands of the schemes http and https.
 func (t *Target) NamesHost() bool {
 	authority := t.seen&(1<<(pack.IDAuthority-1)) != 0
-	return (authority || t.hasHost) && authority == (len(t.Authority) > 0)
+	return (authority || t.hasHost) && authority == (t.Authority.Len() > 0)
 }
 
 func parseLength(v []byte) (n int64, ok bool) {
@@ -114,35 +113,37 @@ func parseLength(v []byte) (n int64, ok bool) {
 }
 
 // valid is RFC 9113 section 8.3.1, and 8.5 for CONNECT.
-func (t *Target) valid() bool {
-	if string(t.Method) != http.MethodGet && !pack.ValidName(view.String(t.Method)) {
+func (t *Target) valid(f *pack.Fields) bool {
+	method, path := f.Get(t.Method), f.Get(t.Path)
+	host, authority := f.Get(t.Host), f.Get(t.Authority)
+	if string(method) != http.MethodGet && !pack.ValidName(view.String(method)) {
 		return false
 	}
 	has := func(id pack.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
-	if t.hasHost && (len(t.Host) == 0 || !plainHost(t.Host)) || len(t.Authority) > 0 && !plainHost(t.Authority) {
+	if t.hasHost && (len(host) == 0 || !plainHost(host)) || len(authority) > 0 && !plainHost(authority) {
 		return false
 	}
-	if t.hasHost && has(pack.IDAuthority) && !bytes.EqualFold(t.Host, t.Authority) {
+	if t.hasHost && has(pack.IDAuthority) && !bytes.EqualFold(host, authority) {
 		return false // others may go by either
 	}
-	connect := string(t.Method) == http.MethodConnect
+	connect := string(method) == http.MethodConnect
 	if has(pack.IDProtocol) {
 		// RFC 8441 section 4. What follows is no content.
-		if !connect || len(t.Protocol) == 0 || t.Length >= 0 {
+		if !connect || t.Protocol.Len() == 0 || t.Length >= 0 {
 			return false
 		}
 	} else if connect {
-		return !has(pack.IDScheme) && !has(pack.IDPath) && len(t.Authority) > 0
+		return !has(pack.IDScheme) && !has(pack.IDPath) && len(authority) > 0
 	}
-	if s := string(t.Scheme); s != "http" && s != "https" || len(t.Path) == 0 {
+	if s := string(f.Get(t.Scheme)); s != "http" && s != "https" || len(path) == 0 {
 		return false
 	}
 	// "*" is for OPTIONS only. As over HTTP/1, other methods are the handler's to
 	// refuse, as ServeMux does.
-	if t.Path[0] != '/' && string(t.Path) != "*" {
+	if path[0] != '/' && string(path) != "*" {
 		return false
 	}
-	for _, b := range t.Path {
+	for _, b := range path {
 		if b == ' ' || b == '\t' || b == '#' {
 			return false
 		}
