@@ -399,6 +399,9 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 
 // dropRestLocked frees what was to be sent.
 func (st *stream) dropRestLocked() {
+	if st.rest == nil { // nor is there what goes with it
+		return
+	}
 	if n := len(st.rest); n > 0 {
 		if l := st.lasting; l != nil {
 			l.Given(-n)
