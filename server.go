@@ -66,9 +66,10 @@ type Server struct {
 	// connections that then wait for about 100 ms are refused, a few at a time:
 	// with 503 or, in a flood, without a response. A connection counts until it is
 	// hijacked: a handler that hijacks must bound its connections itself. Default:
-	// half of the process's limit of open files, less a reserve, as a request may
-	// need another descriptor. If you set more, leave enough for files, hijacked
-	// connections and connections to other servers.
+	// the process's limit of open files, less a reserve and a second descriptor for
+	// each connection, for 65,536 at most, as a request may need another one. If you
+	// set more, leave enough for files, hijacked connections and connections to other
+	// servers.
 	MaxConns int
 	// MaxConnsPerAddr bounds the open connections of one client address, but for
 	// hijacked ones. Further connections receive 503: a client's own idle
