@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,15 @@ func TestShort(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// -h prints the flags, and is no failure.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &log); err != nil || !strings.Contains(log.String(), "-store") {
+		t.Errorf("%v: %s", err, &log)
 	}
 }
 

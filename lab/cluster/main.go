@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -59,6 +60,7 @@ type plan struct {
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	p := &plan{ctx: ctx, out: out, log: log}
 	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	f.SetOutput(log)
 	f.DurationVar(&p.long, "time", 10*time.Minute, "how long things fail")
 	f.DurationVar(&p.quiet, "quiet", 20*time.Second, "how long nothing fails, before; and of topics in memory")
 	f.IntVar(&p.clients, "clients", 30000, "how many clients, on all instances together")
@@ -69,7 +71,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	f.IntVar(&p.perProcess, "per-process", 10000, "how many clients a process has at most")
 	rounds := f.Int("rounds", 0, "compare with memory in so many turns of -quiet each, and let nothing fail")
 	also := f.String("also", "", "with -rounds: another build of this command, to compare with too")
-	if err := f.Parse(args); err != nil {
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	var err error
