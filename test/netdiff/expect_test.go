@@ -51,6 +51,11 @@ var diffExpects = []diffCase{
 		put(w, "no")
 	}, unlike: like(unlike.ExpectClose, sight{handler: `POST "/" HTTP/1.1 host="h" header=map["Content-Length":["5"] "Expect":["100-continue"]] length=5 body` +
 		"\nclosed: ok\nread \"http: invalid Read on closed Body\" [ErrBodyReadAfterClose]"})},
+	{name: "closed after a part", do: say(ask("POST /", expect, length5)).hear(continued).say("hello"), h: func(s *scene, w rw, r *http.Request) {
+		r.Body.Read(make([]byte, 1))
+		s.note("closed: %s", errNote(r.Body.Close()))
+		put(w, "no")
+	}, unlike: like(unlike.ExpectClose, sight{wire: continued + plainAnswer("no"), end: "kept", states: "new active idle active closed"})},
 	{name: "refused by the handler", do: say(ask("POST /", expect, length5)).hear("Forbidden").halfClose(), h: func(s *scene, w rw, r *http.Request) { w.WriteHeader(403) }},
 	{name: "refused and then read", send: ask("POST /", expect, length5) + "hello", h: func(s *scene, w rw, r *http.Request) {
 		w.WriteHeader(403)

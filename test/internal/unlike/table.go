@@ -57,7 +57,7 @@ var (
 	Trailers          = documented("trailers", "which fields a trailer section may have")
 	CutBody           = documented("cut-body", "a body that ends early")
 	BodyRefusal       = documented("body-refusal", "handlers that ignore a bad body")
-	ExpectClose       = documented("expect-close", "closing a body that was not requested")
+	ExpectClose       = documented("expect-close", "Body.Close after Expect")
 	MaxBytes          = documented("max-bytes", "http.MaxBytesReader")
 	RequestChanged    = documented("request-changed", "handlers that change the request")
 	FullDuplex        = documented("full-duplex", "what EnableFullDuplex leaves unread")
