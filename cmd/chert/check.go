@@ -44,6 +44,9 @@ const checkLong = `Read a configuration file and report all mistakes in it, a li
 
   FILE:LINE:COLUMN: the mistake
 
+If the file is no TOML, one that it includes cannot be read, or a variable is not set,
+only that is reported: what follows from it would hide it.
+
 Only the file and the folders that it names are opened: neither an address nor
 the store of rate limits or of [cluster]; of that it says what is shared. Names of
 upstream servers are looked up, for 3 s at most, and a warning says which have no
