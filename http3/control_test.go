@@ -40,6 +40,11 @@ func TestControl(t *testing.T) {
 			}
 		}
 	}
+	stop := func(c *raw) {
+		if str, err := c.AcceptUniStream(c.Context()); err == nil {
+			str.CancelRead(quic.StreamErrorCode(codec.NoError))
+		}
+	}
 	update := func(t codec.FrameType, id uint64) []byte {
 		return frame(t, append(codec.AppendVarint(nil, id), "u=1"...))
 	}
@@ -102,6 +107,7 @@ func TestControl(t *testing.T) {
 		{"control ends at once", end(codec.StreamControl), "H3_CLOSED_CRITICAL_STREAM"},
 		{"control is reset", reset(codec.StreamControl, settings()...), "H3_CLOSED_CRITICAL_STREAM"},
 		{"control is reset before SETTINGS", reset(codec.StreamControl), "H3_CLOSED_CRITICAL_STREAM"},
+		{"the server's control is stopped", stop, "H3_CLOSED_CRITICAL_STREAM"},
 		{"QPACK encoder ends", end(codec.StreamQPACKEncoder), "H3_CLOSED_CRITICAL_STREAM"},
 		{"QPACK encoder is reset", reset(codec.StreamQPACKEncoder), "H3_CLOSED_CRITICAL_STREAM"},
 		{"QPACK decoder ends", end(codec.StreamQPACKDecoder), "H3_CLOSED_CRITICAL_STREAM"},

@@ -76,10 +76,15 @@ type receiveStream struct{ *quic.ReceiveStream }
 
 func (s receiveStream) Read(p []byte) (int, error) {
 	n, err := s.ReceiveStream.Read(p)
-	if _, ok := err.(*quic.StreamError); ok { // reset, as it is read to its end if it is not stopped
-		err = h3.ErrReset
+	return n, reset(err) // as it is read to its end if it is not stopped
+}
+
+// reset is err, of a unidirectional stream, as package h3 has it.
+func reset(err error) error {
+	if _, ok := err.(*quic.StreamError); ok {
+		return h3.ErrReset
 	}
-	return n, err
+	return err
 }
 
 func (s receiveStream) Stop(code codec.ErrCode) { s.CancelRead(quic.StreamErrorCode(code)) }
@@ -90,4 +95,4 @@ type sendStream struct{ *quic.SendStream }
 
 func (s sendStream) Reset(code codec.ErrCode)        { s.CancelWrite(quic.StreamErrorCode(code)) }
 func (s sendStream) End() error                      { return s.Close() }
-func (s sendStream) TryWrite(p []byte) (bool, error) { return tried(s.TryWriteAll(p)) }
+func (s sendStream) TryWrite(p []byte) (bool, error) { return tried(reset(s.TryWriteAll(p))) }

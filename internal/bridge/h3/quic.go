@@ -28,7 +28,8 @@ type Conn interface {
 	RTT() time.Duration
 }
 
-// ErrReset is the error of Read on a unidirectional stream that the client has reset.
+// ErrReset is the error of Read on a unidirectional stream that the client has reset, and of TryWrite, also of
+// nothing, on one that the client wants no more of.
 var ErrReset = errors.New("h3: the client has reset the stream")
 
 // ReceiveStream is what the client sends on a stream. Errors of Read are those of a deadline
