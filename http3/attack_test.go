@@ -212,6 +212,29 @@ func TestMadeYouReset(t *testing.T) {
 	}
 }
 
+// Requests whose fields are too large are answered, but not without end.
+func TestTooLargeFlood(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string][]byte{
+		"decoded":   frame(codec.FrameHeaders, append(fields(get...), strings.Repeat("\xdf", 200)...)), // accept-encoding
+		"announced": codec.AppendHeader(nil, codec.FrameHeaders, 1<<30),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attacked(t, hf(hello), func(c *raw) {
+				if a := c.do(request); a.status() != "431" {
+					t.Errorf("%+v", a)
+				}
+				c.until(func(str *quic.Stream) {
+					str.Write(request)
+					str.Close()
+					io.Copy(io.Discard, str)
+				})
+			})
+		})
+	}
+}
+
 // What does nothing, on one stream or on many.
 func TestFloods(t *testing.T) {
 	t.Parallel()

@@ -280,6 +280,9 @@ func (st *stream) refuse(r *request, err error) {
 		st.abort(errMessage)
 	case err == errTooLarge:
 		st.answer(r, http.StatusRequestHeaderFieldsTooLarge, err.Error())
+		// What is beyond the limits was neither kept nor decoded.
+		size := min(st.frames.Header().Length, uint64(s.cfg.List.Bytes))
+		s.spendUseless(max(size, uint64(r.fields.Size())))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.tally.Late(false, tally.LateHead)
 		if st.frames.Within() || len(st.in.Bytes()) > 0 {

@@ -19,8 +19,8 @@ const (
 	IdleBudget  = 10_000
 	idleRate    = 330
 	UsefulWorth = 4
-	// UselessSize is how many bytes of what does nothing count as one frame more; those of HTTP/2's header blocks
-	// are as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them, whichever is more: decoding
+	// UselessSize is how many bytes of what does nothing count as one frame more; those of header blocks, of
+	// HTTP/3 such as are too large, are as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them, whichever is more: decoding
 	// 10,000 of the largest blocks would take seconds.
 	UselessSize = 2 << 10
 	// maxFields bounds the fields of all requests of a connection, in times of what one may have: over HTTP/2 a
