@@ -3,10 +3,14 @@ package http3_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quic-go/quic-go"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct"
@@ -35,6 +39,39 @@ func TestSlowDirect(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	servertest.Eventually(t, "none is running", func() bool { return s.Stats().Running == 0 })
+}
+
+// An answer of a direct handler is shown while its client does not take it.
+func TestSendingDirect(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	const size = 300_000
+	if err := file.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, &chert.Server{WriteStallTimeout: -1, Handler: direct.HandlerFunc(func(x *direct.Exchange) {
+		if string(x.Path()) == "/file" {
+			x.SendFile(direct.File{File: file, Len: size})
+			return
+		}
+		x.Write(make([]byte, size))
+	})})
+	for _, p := range []string{"/file", "/memory"} {
+		c := s.bare(&quic.Config{InitialStreamReceiveWindow: 20_000, MaxStreamReceiveWindow: 20_000})
+		e := c.open(true, headers(path(get, p)...))
+		servertest.Eventually(t, "it is shown", func() bool {
+			all := s.RunningRequests(10)
+			return len(all) == 1 && all[0].Target == p && all[0].Stage == "write" && all[0].Protocol == "HTTP/3.0"
+		})
+		if a := e.read(); len(a.body) != size || a.ending() != "200" {
+			t.Errorf("%d bytes, %s", len(a.body), a.ending())
+		}
+		servertest.Eventually(t, "it is not shown", func() bool { return len(s.RunningRequests(10)) == 0 })
+	}
 }
 
 // What goes through the UDP socket is among the bytes of sockets.

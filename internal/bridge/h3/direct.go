@@ -43,7 +43,7 @@ func (d *directRequest) Run() {
 
 // Ended implements conn.UserCode.
 func (d *directRequest) Ended(e exec.End) {
-	d.st.show(nil) // a handler that has ended its goroutine does not return to the caller, which does so otherwise
+	d.st.show(nil, "") // a handler that has ended its goroutine does not return to the caller, which does so otherwise
 	d.st.timing.End()
 	d.st.s.LogEnd(e)
 	if e.Exited() {
@@ -69,10 +69,10 @@ func (st *stream) serveDirect(r *request) bool {
 	}
 	d.x.Reset(req)
 	st.timing.Select(s.tally, false)
-	st.show(d)
+	st.show(d, "handler")
 	st.oversee()
 	exec.Call(d.Run, d.Ended)
-	st.show(nil)
+	st.show(nil, "")
 	switch {
 	case !d.returned: // d may still be in use, so it is not kept
 		d.abandon()
@@ -88,13 +88,13 @@ func (st *stream) serveDirect(r *request) bool {
 	return false
 }
 
-// show has Running, and late, see the handler that is about to run, or with nil not any more.
-func (st *stream) show(d *directRequest) {
+// show has Running see a request at a stage, and late the handler that is about to run, or with nil not any more.
+func (st *stream) show(d *directRequest, stage string) {
 	if d == nil {
 		st.unsee()
 	}
 	st.mu.Lock()
-	st.quick = d
+	st.quick, st.stage = d, stage
 	st.mu.Unlock()
 }
 
@@ -149,6 +149,7 @@ func (st *stream) sendDirect(d *directRequest) {
 	var o bridge.Outcome
 	made, sent, err := false, int64(0), errLength
 	defer func() {
+		st.show(nil, "")
 		if !made { // Done of a file that is not sent
 			o = bridge.Abandoned(&d.x)
 		}
@@ -164,6 +165,7 @@ func (st *stream) sendDirect(d *directRequest) {
 	if made = exec.Call(func() { a = d.x.Finish() }, s.LogEnd); !made {
 		return
 	}
+	st.show(d, "write")
 	o = bridge.OutcomeOf(&a)
 	st.status = int32(a.Status)
 	b := appendDirect(d.block[:0], &a)

@@ -34,13 +34,13 @@ func (s *Session) Running(before int64, f func(r stats.Request, since int64)) {
 	}
 }
 
-// inspect calls f if the stream is a request of the fast path in progress, or returns the exchange of another.
+// inspect calls f if the stream is a request of the fast path that Running shows, or returns the exchange of another.
 func (st *stream) inspect(before int64, f func(stats.Request, int64)) *bridge.Exchange {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if d := st.quick; d != nil && st.timing.Since < before {
 		r := st.s.Shown(unsafe.Pointer(st), d.x.Method(), view.String(d.x.Target()))
-		r.Protocol, r.Way, r.Stage = tally.HTTP3.String(), st.way, "handler"
+		r.Protocol, r.Way, r.Stage = tally.HTTP3.String(), st.way, st.stage
 		f(r, st.timing.Since)
 	}
 	if st.lasting != nil || st.tunnel != nil {

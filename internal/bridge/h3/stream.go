@@ -83,7 +83,8 @@ type stream struct {
 	dropped bool             // the body is not wanted
 	unwatch func() bool      // ends what WatchPeer has begun; nil if it has not
 	shown   *bridge.Exchange // what Running shows, while the handler runs or waits for its slot
-	quick   *directRequest   // of a handler of the fast path, while that runs
+	quick   *directRequest   // of the fast path, while its handler runs or its answer is sent
+	stage   string           // of quick
 }
 
 // part is how much of a request has been read.
