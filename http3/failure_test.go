@@ -2,10 +2,13 @@ package http3_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -182,30 +185,55 @@ func TestHandshakeFailuresDoubt(t *testing.T) {
 	servertest.Eventually(t, "all have ended", func() bool { return s.Stats().TLS.Running == 0 })
 }
 
-// A function of TLSConfig that panics ends the handshake, as over TCP, and not the process.
-func TestHandshakePanics(t *testing.T) {
+// faultyKey is a key that does not sign.
+type faultyKey struct {
+	crypto.Signer
+	fault func()
+}
+
+func (k faultyKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	k.fault()
+	return nil, nil
+}
+
+// A function of TLSConfig that panics, or ends its goroutine, ends the handshake, as over TCP, and neither the process
+// nor what the server waits for.
+func TestHandshakeFaults(t *testing.T) {
 	t.Parallel()
+	for name, fault := range map[string]func(){"panic": func() { panic("on purpose") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testHandshakeFaults(t, fault, name == "panic")
+		})
+	}
+}
+
+func testHandshakeFaults(t *testing.T, fault func(), panics bool) {
+	t.Helper()
 	cert, _ := servertest.Certificate(t)
 	certs := []tls.Certificate{cert}
-	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { panic("on purpose") }
+	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { fault(); return nil, nil }
+	faulty := tls.Certificate{Certificate: cert.Certificate, PrivateKey: faultyKey{cert.PrivateKey.(crypto.Signer), fault}}
 	for name, o := range map[string]*tls.Config{
 		"GetCertificate":     {GetCertificate: get},
-		"GetConfigForClient": {GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { panic("on purpose") }},
+		"GetConfigForClient": {GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { fault(); return nil, nil }},
 		"GetCertificate of what GetConfigForClient returns": {
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{GetCertificate: get}, nil },
 		},
-		"VerifyConnection": {VerifyConnection: func(tls.ConnectionState) error { panic("on purpose") }},
+		"VerifyConnection": {VerifyConnection: func(tls.ConnectionState) error { fault(); return nil }},
 		"VerifyPeerCertificate": {
 			ClientAuth:            tls.RequireAnyClientCert,
-			VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { panic("on purpose") },
+			VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { fault(); return nil },
 		},
 		"WrapSession": {
-			WrapSession: func(tls.ConnectionState, *tls.SessionState) ([]byte, error) { panic("on purpose") },
+			WrapSession: func(tls.ConnectionState, *tls.SessionState) ([]byte, error) { fault(); return nil, nil },
 		},
+		"a key":                   {Certificates: []tls.Certificate{faulty}},
+		"a key of GetCertificate": {GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &faulty, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if o.GetCertificate == nil {
+			if o.GetCertificate == nil && o.Certificates == nil {
 				o.Certificates = certs
 			}
 			s := serve(t, &chert.Server{Handler: hf(hello), TLSConfig: o})
@@ -219,9 +247,21 @@ func TestHandshakePanics(t *testing.T) {
 			if c, err := dialer(t).Dial(t.Context(), to, client, nil); err == nil {
 				servertest.WaitDone(t, c.Context(), "the connection has ended")
 			}
-			servertest.Eventually(t, "it is logged", func() bool {
-				return strings.Contains(s.log.String(), "http: panic in a TLS handshake of QUIC: on purpose\n")
+			servertest.Eventually(t, "it has ended, and is logged", func() bool {
+				says := strings.Contains(s.log.String(), "http: panic in a TLS handshake of QUIC: on purpose\n")
+				return s.Stats().TLS.Running == 0 && len(s.OpenConnections(1)) == 0 && says == panics
 			})
 		})
+	}
+}
+
+// A key that crypto/tls knows by no type signs.
+func TestForeignKey(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	cert.PrivateKey = struct{ crypto.Signer }{cert.PrivateKey.(crypto.Signer)}
+	s := serve(t, &chert.Server{Handler: hf(hello), TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}})
+	if a := s.raw().get("/"); a.body != "hello" {
+		t.Errorf("%+v", a)
 	}
 }

@@ -1,32 +1,53 @@
 package http3
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
+	"slices"
 
 	"github.com/chert-http/chert/internal/exec"
 )
 
-// This file is the functions of a tls.Config, which crypto/tls calls on goroutines of its own: a panic there would
-// end the process. Here it ends the handshake, as over TCP.
+// This file is the functions and keys of a tls.Config, which crypto/tls calls on goroutines of its own: a panic there
+// would end the process, and the end of such a goroutine leave quic-go's waiting for good. Here both end the
+// handshake, as over TCP.
 
 var errPanic = errors.New("a function of TLSConfig has panicked")
 
-// call calls such a function.
+// call calls such a function, on another goroutine, which it may end.
 func (s *server) call(f func() error) (err error) {
 	err = errPanic
-	exec.Call(func() { err = f() }, func(e exec.End) {
-		if v, ok := e.Panic(); ok {
-			s.host.Logf("http: panic in a TLS handshake of QUIC: %v\n%s", v, exec.Stack())
-		}
-	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		exec.Call(func() { err = f() }, func(e exec.End) {
+			if v, ok := e.Panic(); ok {
+				s.host.Logf("http: panic in a TLS handshake of QUIC: %v\n%s", v, exec.Stack())
+			}
+		})
+	}()
+	<-done
 	return err
 }
 
-// guard replaces the functions of cfg, except for GetConfigForClient.
+// guard replaces the functions and keys of cfg, except for GetConfigForClient.
 func (s *server) guard(cfg *tls.Config) {
-	cfg.GetCertificate = guarded(s, cfg.GetCertificate)
+	cfg.Certificates = slices.Clone(cfg.Certificates)
+	for i := range cfg.Certificates {
+		cfg.Certificates[i] = *s.guardKey(&cfg.Certificates[i])
+	}
+	if get := guarded(s, cfg.GetCertificate); get != nil {
+		cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			cert, err := get(hello)
+			return s.guardKey(cert), err
+		}
+	}
 	cfg.GetEncryptedClientHelloKeys = guarded(s, cfg.GetEncryptedClientHelloKeys)
 	if f := cfg.VerifyConnection; f != nil {
 		cfg.VerifyConnection = func(state tls.ConnectionState) error {
@@ -61,4 +82,45 @@ func guarded[T any](s *server, f func(*tls.ClientHelloInfo) (T, error)) func(*tl
 		err = s.call(func() (err error) { v, err = f(hello); return err })
 		return v, err
 	}
+}
+
+// guardKey is cert with its key guarded, if that is not one of the standard library.
+func (s *server) guardKey(cert *tls.Certificate) *tls.Certificate {
+	if cert == nil {
+		return nil
+	}
+	switch key := cert.PrivateKey.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey, *ed25519.PrivateKey: // the last has an error of its own
+	case crypto.Signer:
+		own := *cert
+		own.PrivateKey = guardedKey{s, key}
+		return &own
+	}
+	return cert
+}
+
+// guardedKey is a key whose methods are called by call. TLS 1.3 uses no others.
+type guardedKey struct {
+	s   *server
+	key crypto.Signer
+}
+
+var _ crypto.MessageSigner = guardedKey{}
+
+// Public implements crypto.Signer.
+func (k guardedKey) Public() (p crypto.PublicKey) {
+	k.s.call(func() error { p = k.key.Public(); return nil })
+	return p
+}
+
+// Sign implements crypto.Signer.
+func (k guardedKey) Sign(rand io.Reader, digest []byte, o crypto.SignerOpts) (signature []byte, err error) {
+	err = k.s.call(func() (err error) { signature, err = k.key.Sign(rand, digest, o); return err })
+	return signature, err
+}
+
+// SignMessage implements crypto.MessageSigner.
+func (k guardedKey) SignMessage(rand io.Reader, msg []byte, o crypto.SignerOpts) (signature []byte, err error) {
+	err = k.s.call(func() (err error) { signature, err = crypto.SignMessage(k.key, rand, msg, o); return err })
+	return signature, err
 }
