@@ -59,7 +59,7 @@ func TestNginx(t *testing.T) {
 		{wrap("deny all; allow 10.0.0.1;"), site + "deny = [\"all\"]\n", "deny all comes before other rules"},
 		{wrap("auth_request /x;"), site + "deny = [\"all\"]\n", "1: auth_request is left out"},
 		{wrap("client_max_body_size 10m;"), site + "limits.body = \"10MiB\"\n", ""},
-		{wrap("location /api/ { proxy_pass http://b; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n" + implicit, ""},
+		{wrap("location /api/ { proxy_pass http://b; proxy_redirect off; }"), site + "[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"b:80\"\nproxy_host = \"b\"\n" + implicit, ""},
 		{wrap("location ~ \\.php$ { fastcgi_pass b; }"), strings.Replace(site, "root", "root", 1) + "hidden = [\"*.php\"]\n", "1: fastcgi_pass is left out"},
 		{wrap("location ~* \\.(png|jpg)$ { expires 30d; }"), site + "[[site.rules]]\nmatch = [\"*.png\", \"*.jpg\"]\nheaders = { \"Cache-Control\" = \"max-age=2592000\" }\n", ""},
 		{wrap("location ~ /\\. { deny all; }"), site + "hidden = [\".*\"]\n", ""},

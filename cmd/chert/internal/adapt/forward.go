@@ -74,7 +74,7 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 	}
 	if !exact && to.uri != "" && path != to.uri {
 		switch {
-		case to.uri == "/":
+		case to.uri == "/" && t.redirectsBelow(d, path):
 			key("strip", "true")
 		case folders:
 			table("["+prefix+".rewrite]", moved(path, to.uri)...)
@@ -92,8 +92,13 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 		key("limits.body", quote("1MiB")) // nginx's default, of which files need none
 	}
 	for _, in := range t.set(d, "proxy_redirect") {
-		if in.arg(0) != "off" && in.arg(0) != "default" {
-			t.note(in.line, "proxy_redirect is left out: with strip = true Location gets the path of the route back")
+		switch from := in.arg(0); {
+		case from == "off" || from == "default":
+		case hasOnly(in, "/", path) && to.uri == "/" && !exact:
+			t.note(in.line, "proxy_redirect is strip = true here, with which the paths of cookies get %s too", path)
+		default:
+			t.note(in.line, "proxy_redirect is left out: Location stays as it is, or with strip = true gets the path "+
+				"of the route back")
 		}
 	}
 	for _, in := range slices.Concat(t.set(d, "proxy_pass_request_headers"), t.set(d, "proxy_pass_request_body")) {
@@ -108,6 +113,15 @@ func (t *inServer) forward(d *directive, pass *directive, exact bool, path strin
 	}
 	return true
 }
+
+// redirectsBelow reports whether proxy_redirect puts the path of the location before that of a Location, as strip does.
+// Without it nginx leaves one without a host alone, which may have the path already.
+func (t *inServer) redirectsBelow(d *directive, path string) bool {
+	return slices.ContainsFunc(t.set(d, "proxy_redirect"), func(in *directive) bool { return hasOnly(in, "/", path) })
+}
+
+// hasOnly reports whether a directive has some arguments and no others.
+func hasOnly(d *directive, args ...string) bool { return slices.Equal(d.words[1:], args) }
 
 // moved are the lines of a rewrite of all that begins with a path, which gets another beginning.
 func moved(path, to string) []string {
@@ -257,6 +271,12 @@ func (t *inServer) requestFields(d *directive, to target, key func(key, value st
 			names = append(names, lower)
 			fields = append(fields, quote(name)+" = "+quote(value))
 		}
+	}
+	if host == to.name && !slices.ContainsFunc(t.set(d, "proxy_redirect"), func(in *directive) bool {
+		return hasOnly(in, "off")
+	}) {
+		t.note(passes(d.block).line, "a Location that begins with the address of proxy_pass stays as it is, where nginx "+
+			"replaces that: want proxy_set_header Host $host, so that the application does not use it")
 	}
 	if host != "" {
 		if strings.ContainsFunc(host, func(r rune) bool {

@@ -17,9 +17,16 @@ func TestForward(t *testing.T) {
 		"proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; "
 	for _, tt := range []struct{ name, in, out, note string }{
 		{"an address, with the usual fields", nginx("location / { proxy_pass http://127.0.0.1:9000; " + idiom + "}"), "proxy = \"127.0.0.1:9000\"\n", ""},
-		{"the host is nginx's", nginx("location / { proxy_pass http://app; }"), "[upstream.app]\n" + app + "---proxy = \"app\"\nproxy_host = \"app\"\n", ""},
+		{"the host is nginx's", nginx("location / { proxy_pass http://app; }"), "[upstream.app]\n" + app + "---proxy = \"app\"\nproxy_host = \"app\"\n",
+			"a Location that begins with the address of proxy_pass"},
+		{"the host is nginx's, and so is Location", nginx("location / { proxy_pass http://app; proxy_redirect off; }"), "[upstream.app]\n" + app + "---proxy = \"app\"\nproxy_host = \"app\"\n", ""},
 		{"a route, cut off", nginx("root /w; location /api/ { proxy_pass http://app/; proxy_set_header Host x.example; index i; }"),
-			"[upstream.app]\n" + app + "---root = \"/w\"\n[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"app\"\nstrip = true\nproxy_host = \"x.example\"\n", ""},
+			"[upstream.app]\n" + app + "---root = \"/w\"\n[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"app\"\nproxy_host = \"x.example\"\n[[site.route.rewrite]]\nfrom = \"^/api/(.*)$\"\nto = \"/{1}\"\n", ""},
+		{"a route, cut off, with it in Location", nginx("root /w; location /api/ { proxy_pass http://app/; proxy_redirect / /api/; proxy_set_header Host $host; }"),
+			"[upstream.app]\n" + app + "---root = \"/w\"\n[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"app\"\nstrip = true\n", "proxy_redirect is strip = true here"},
+		{"a Location of another", nginx("root /w; location /api/ { proxy_pass http://app/; proxy_redirect http:// https://; proxy_set_header Host $host; }"),
+			"[upstream.app]\n" + app + "---root = \"/w\"\n[[site.route]]\npath = \"/api/{path...}\"\nproxy = \"app\"\n[[site.route.rewrite]]\nfrom = \"^/api/(.*)$\"\nto = \"/{1}\"\n",
+			"proxy_redirect is left out: Location stays as it is"},
 		{"another path", nginx("root /w; location /a.b/ { proxy_pass http://127.0.0.1:9000/c/; " + idiom + "}"),
 			"root = \"/w\"\n[[site.route]]\npath = \"/a.b/{path...}\"\nproxy = \"127.0.0.1:9000\"\n[[site.route.rewrite]]\nfrom = \"^/a\\\\.b/(.*)$\"\nto = \"/c/{1}\"\n", ""},
 		{"times", nginx("proxy_read_timeout 300; location / { proxy_pass http://b.example; proxy_connect_timeout 2s; proxy_set_header Host $host; }"),
