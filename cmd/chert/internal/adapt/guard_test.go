@@ -83,6 +83,10 @@ func TestNginxGuards(t *testing.T) {
 				"[[site.route.rewrite]]\nfrom = \"^/p/(.*)$\"\nto = \"/v[/{1}\"\n", "location /p/q is left out"},
 		{"location /p/ { alias /d/; } location /p/q { deny all; } location /a/ { " + pass + "}", site + "hidden = [\"/p/q*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/d\"\nhidden = [\"/q*?\"]\n" +
 			under + "[[site.route]]\npath = \"/a/{path...}\"\n" + proxied, "begins with it"},
+		{"location /p { deny all; } location /pages/ { expires 1h; }", site + "hidden = [\"/p*?\"]\n" + refused + strings.Replace(refused, "/{path...}", "", 1) +
+			"[[site.route]]\npath = \"/pages/{path...}\"\nroot = \"/w/pages\"\nhidden = []\n" +
+			"[[site.route.response_headers]]\nstatus = [\"2xx\", \"3xx\"]\nset = { \"Cache-Control\" = \"max-age=3600\" }\n", "what is not is 404"},
+		{"location /p { deny all; } location = /page.html { expires 1h; }", site + "hidden = [\"/p*?\"]\n" + refused + strings.Replace(refused, "/{path...}", "", 1), "location /page.html is left out"},
 		{app + `location ~ \.(css|js)$ { ` + pass + "expires 1d; }", proxied, "is left out"},
 		{app + `location ~ \.sql$ { ` + pass + "deny all; }", proxied + "hidden = [\"*.sql\"]\n", "is left out"},
 		{app + `location ~ ^/x[0-9]/ { ` + pass + auth + " }", proxied + nobody, "nobody may"},

@@ -42,9 +42,11 @@ func (t *inServer) location(d *directive) {
 	switch {
 	case regular:
 		t.matching(d, how, path)
-	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && onlyFields(d.block) && !t.relaxed(d, path):
+	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && onlyFields(d.block) && !t.relaxed(d, path) &&
+		!t.hiddenBeside(path):
 		t.files(d, []string{strings.Trim(path, "/") + "/**"})
-	case how == "=" && routable(path) && onlyFields(d.block) && !t.relaxed(d, path) && t.isFile(d, path):
+	case how == "=" && routable(path) && onlyFields(d.block) && !t.relaxed(d, path) && t.isFile(d, path) &&
+		!t.hiddenBeside(path):
 		t.files(d, []string{literal.Replace(path)})
 	case (how == "=" || how == "" || how == "^~") && routable(path):
 		t.route(d, how, path)
@@ -256,10 +258,30 @@ func (t *inServer) beside(d *directive, path string) {
 	if strings.HasSuffix(path, "/") {
 		return
 	}
-	t.note(d.line, "location %s is for all that begins with it, %s- too; here for it and what is below", path, path)
-	if refusal(d.block) != "" || t.relaxed(d, path) {
+	also := ""
+	if t.besideHidden(d, path) {
+		also = "; what is not is 404"
 		t.site.keep(path, "*?")
 	}
+	t.note(d.line, "location %s is for all that begins with it, %s- too; here for it and what is below%s", path, path,
+		also)
+}
+
+func (t *inServer) besideHidden(d *directive, path string) bool {
+	return refusal(d.block) != "" || t.relaxed(d, path)
+}
+
+// hiddenBeside reports whether beside hides a path for another location, so that it needs a route of its own.
+func (t *inServer) hiddenBeside(path string) bool {
+	for i := range t.around {
+		d := &t.around[i]
+		prefix := d.words[len(d.words)-1]
+		if d.name() == "location" && (len(d.words) == 2 || d.arg(0) == "^~") && !strings.HasSuffix(prefix, "/") &&
+			strings.HasPrefix(path, prefix) && t.besideHidden(d, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func deniesAll(access []directive) bool {
