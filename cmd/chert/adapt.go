@@ -22,10 +22,11 @@ on stderr, and in the output as a comment:
 
   FILE:LINE: what is left out, and what to use instead
 
-Files that the configuration includes are not read. Relative paths stay as they
-are: in nginx they are relative to its prefix, in chert to the file. Exit codes: 0
-if everything was translated, 1 if something was left out or the file is no such
-configuration, 2 for a wrong command line.`
+Files that nginx includes are read, from the folder of nginx.conf; those that Caddy
+imports are not. Relative paths stay as they are: in nginx they are relative to its
+prefix, in chert to the file. Exit codes: 0 if everything was translated, 1 if
+something was left out or the file is no such configuration, 2 for a wrong command
+line.`
 
 func newAdaptCmd() *cobra.Command {
 	from := ""
@@ -41,7 +42,9 @@ func newAdaptCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			translate := adapt.Nginx
+			translate := func(text string) (string, []adapt.Note, error) {
+				return adapt.NginxFiles(text, included(args[0]))
+			}
 			switch from {
 			case "nginx":
 			case "caddy":
@@ -94,6 +97,9 @@ func adaptFile(file string, translate func(string) (string, []adapt.Note, error)
 }
 
 func noteLine(file string, n adapt.Note) string {
+	if n.File != "" {
+		file = n.File
+	}
 	return fmt.Sprintf("%s:%d: %s", file, n.Line, printable(n.Text))
 }
 

@@ -45,3 +45,31 @@ func TestAdapt(t *testing.T) {
 		}
 	}
 }
+
+// Files that a configuration of nginx includes are read from the folder of nginx.conf, also for one that is itself
+// included; a name that is a pattern is for no hidden files.
+func TestAdaptIncludes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, enabled, snippet := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "sites-enabled"), filepath.Join(dir, "snippets", "keep.conf")
+	write(t, file, "http { include mime.types; include sites-enabled/*; include conf.d/*.conf; include gone.conf; include snippets; }\n")
+	write(t, filepath.Join(enabled, "a"), "server { listen 8080; server_name a.example;\nroot /w; include snippets/keep.conf; }\n")
+	write(t, filepath.Join(enabled, "b"), "server { listen 8080; server_name b.example; root /w; }\n")
+	write(t, filepath.Join(enabled, ".c"), "}")
+	write(t, snippet, "\ndeny all; magic on;\n")
+	code, stdout, stderr := inProcess(t, "adapt", file)
+	want := file + ":1: include gone.conf is left out: there is no " + filepath.Join(dir, "gone.conf") + "\n" +
+		file + ":1: include snippets is left out: " + filepath.Join(dir, "snippets") + " is no file\n" + snippet + ":2: magic is left out\n"
+	if code != exitFailure || stderr != want || !strings.Contains(stdout, "deny = [\"all\"]\n\n[[site]]\nhosts = [\"b.example\"]") {
+		t.Errorf("%d %s\nwant %s\n%s", code, stderr, want, stdout)
+	}
+	code, stdout, stderr = inProcess(t, "adapt", filepath.Join(enabled, "a"))
+	if code != exitFailure || stderr != snippet+":2: magic is left out\n" || !strings.Contains(stdout, "deny = [\"all\"]") {
+		t.Errorf("%d %s\n%s", code, stderr, stdout)
+	}
+	write(t, snippet, "}\n")
+	code, stdout, stderr = inProcess(t, "adapt", file)
+	if want := snippet + ":1: a } without a {\n"; code != exitFailure || stderr != want || stdout != "" {
+		t.Errorf("%d %s %s, want %s", code, stdout, stderr, want)
+	}
+}

@@ -14,6 +14,7 @@ const MaxSize = 1 << 20
 
 // A Note says what was not translated.
 type Note struct {
+	File string // that is included, "" for the configuration itself
 	Line int
 	Text string
 }
@@ -22,7 +23,11 @@ type Note struct {
 func (n Note) Error() string { return fmt.Sprintf("line %d: %s", n.Line, n.Text) }
 
 // Nginx translates a configuration of nginx. It is an error if the text is none, a Note if a line shows that.
-func Nginx(text string) (toml string, notes []Note, err error) {
+// Of what it includes it has notes.
+func Nginx(text string) (toml string, notes []Note, err error) { return NginxFiles(text, nil) }
+
+// NginxFiles is Nginx with the files that the text includes; nil is for none.
+func NginxFiles(text string, source Source) (toml string, notes []Note, err error) {
 	if len(text) > MaxSize {
 		return "", nil, fmt.Errorf("it is longer than 1 MiB")
 	}
@@ -31,7 +36,12 @@ func Nginx(text string) (toml string, notes []Note, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	o := &output{}
+	o := &output{lines: strings.Count(text, "\n") + 1}
+	if source != nil {
+		if all, err = (&includes{output: o, source: source, left: maxIncluded}).replaced(all); err != nil {
+			return "", nil, err
+		}
+	}
 	n := &nginx{output: o, zones: make(map[string]string)}
 	n.top(all)
 	return o.String(), o.sorted(), nil
@@ -63,17 +73,20 @@ type output struct {
 	notes    []Note
 
 	upstreams []*upstream
+
+	origins []origin // of what is included
+	lines   int      // of all files
 }
 
 func (o *output) note(line int, format string, args ...any) {
-	o.notes = append(o.notes, Note{line, unmarked(fmt.Sprintf(format, args...))})
+	o.notes = append(o.notes, Note{Line: line, Text: unmarked(fmt.Sprintf(format, args...))})
 }
 
 // unknown notes a directive that is left out, with what chert has instead.
 func (o *output) unknown(d *directive) {
 	text, key := d.name()+" is left out", strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))
 	if d.name() == "include" {
-		text = "include " + d.arg(0) + " is left out: have that file translated too"
+		text = "include " + d.arg(0) + " is left out"
 	} else if hint, ok := config.Instead[key]; ok && hint.Key != "" {
 		text += ": " + hint.Key
 	}
@@ -82,7 +95,11 @@ func (o *output) unknown(d *directive) {
 
 func (o *output) sorted() []Note {
 	slices.SortStableFunc(o.notes, func(a, b Note) int { return a.Line - b.Line })
-	return slices.Compact(o.notes)
+	notes := slices.Compact(o.notes)
+	for i := range notes {
+		notes[i] = o.place(notes[i])
+	}
+	return notes
 }
 
 // String is the whole file.

@@ -6,6 +6,7 @@ package adapt
 // does not have with package config.
 //
 //	parse.go, adapt.go               text becomes directives, and sites and routes become text
+//	include.go                       files that one of nginx includes
 //	nginx.go, server.go              http and server blocks; upstream.go upstreams of both programs
 //	hosts.go                         which hosts a server has, on which addresses, and redirects to https
 //	location.go, matching.go         locations by path, and by regular expression

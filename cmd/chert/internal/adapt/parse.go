@@ -118,7 +118,7 @@ func (s *scanner) quoted(quote byte) (string, error) {
 		}
 		b.WriteByte(c)
 	}
-	return "", Note{begun, "a quotation has no end"}
+	return "", Note{Line: begun, Text: "a quotation has no end"}
 }
 
 // plain reads a word without quotes. A brace after a dollar sign is nginx's variable, and one
@@ -165,7 +165,7 @@ func digits(text string) bool {
 // parse reads directives until the end of a block or, at depth 0, of the text.
 func (s *scanner) parse(depth int) (all []directive, err error) {
 	if depth > maxDepth {
-		return nil, Note{s.line, fmt.Sprintf("blocks are more than %d deep", maxDepth)}
+		return nil, Note{Line: s.line, Text: fmt.Sprintf("blocks are more than %d deep", maxDepth)}
 	}
 	d, begun := directive{line: s.line}, s.line
 	finish := func() {
@@ -192,7 +192,7 @@ func (s *scanner) parse(depth int) (all []directive, err error) {
 		case open:
 			if len(d.words) == 0 {
 				if !s.lines || depth > 0 {
-					return nil, Note{s.line, "a block without a name"}
+					return nil, Note{Line: s.line, Text: "a block without a name"}
 				}
 				d.words, d.line = []string{""}, s.line // Caddy's global options
 			}
@@ -205,19 +205,19 @@ func (s *scanner) parse(depth int) (all []directive, err error) {
 			finish()
 		case closed:
 			if depth == 0 {
-				return nil, Note{s.line, "a } without a {"}
+				return nil, Note{Line: s.line, Text: "a } without a {"}
 			}
 			if len(d.words) > 0 && !s.lines {
-				return nil, Note{d.line, fmt.Sprintf("%q has no semicolon", d.name())}
+				return nil, Note{Line: d.line, Text: fmt.Sprintf("%q has no semicolon", d.name())}
 			}
 			finish()
 			return all, nil
 		case eof:
 			if depth > 0 {
-				return nil, Note{begun, "a { has no }"}
+				return nil, Note{Line: begun, Text: "a { has no }"}
 			}
 			if len(d.words) > 0 && !s.lines {
-				return nil, Note{d.line, fmt.Sprintf("%q has no semicolon", d.name())}
+				return nil, Note{Line: d.line, Text: fmt.Sprintf("%q has no semicolon", d.name())}
 			}
 			finish()
 			return all, nil

@@ -1,0 +1,69 @@
+package adapt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Files are where they are included, and notes have their names and lines.
+func TestInclude(t *testing.T) {
+	t.Parallel()
+	const site = "\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n"
+	// lines that are long: 16 files with one are more than 4 MiB
+	long := "# " + strings.Repeat("x", MaxSize/4) + "\n"
+	files := map[string]string{
+		"hosts": "server {\n listen 80;\n server_name a.example;\n include root;\n}\n", "root": "root /w;", "none": "",
+		"guard": "deny all;\nmagic on;\n", "broken": "a b;\n c }", "open": "server {",
+		"itself": "include itself;", "other": "include another;", "another": "include other;",
+		"twice": "include none; include twice2; include twice2;", "twice2": strings.Repeat("include long; ", 9), "long": long,
+	}
+	for i := range 40 {
+		files[fmt.Sprint("deep", i)] = fmt.Sprint("include deep", i+1, ";")
+	}
+	source := func(name string) (all []File, err error) {
+		for one := range strings.SplitSeq(name, "*") {
+			text, ok := files[one]
+			if !ok {
+				return nil, errors.New("there is no " + one)
+			}
+			all = append(all, File{one, text})
+		}
+		return all, nil
+	}
+	server := func(s string) string { return "server { listen 80; server_name a.example; " + s + " }" }
+	for _, tt := range []struct{ in, out, note string }{
+		{"http {\n include hosts;\n}", site, ""},
+		{server("include root*none;"), site, ""},
+		{server("root /w;\ninclude mime.types;"), site, ""}, // chert has them
+		{server("root /w;\ninclude guard;"), site + "deny = [\"all\"]\n", "guard:2: magic is left out"},
+		{server("include guard;\nroot /w; some thing;"), site + "deny = [\"all\"]\n", "guard:2: magic is left out"},
+		{server("include guard;\nroot /w; some thing;"), site + "deny = [\"all\"]\n", ":2: some is left out"},
+		{server("root /w; location /b/ { include guard; }"), site + "[[site.route]]\npath = \"/b/{path...}\"\n" + "respond = 403\ndeny = [\"all\"]\n", "guard:2: magic is left out"},
+		{server("root /w;\ninclude gone;"), site, ":2: include gone is left out: there is no gone"},
+		{server("root /w; include itself;"), site, "itself:1: include itself is left out: it is in itself"},
+		{server("root /w; include other;"), site, "another:1: include other is left out: it is in itself"},
+		{server("root /w; include deep0;"), site, "deep31:1: include deep32 is left out: files are more than 32 deep"},
+		{server("root /w; include twice;"), site, "twice2:1: include long is left out: the files are longer than 4 MiB"},
+		{server("include broken;"), "", `broken:2: a } without a {`},
+		{server("\ninclude open;"), "", "open:1: a { has no }"},
+	} {
+		out, notes, err := NginxFiles(tt.in, source)
+		var wrong Note
+		if errors.As(err, &wrong) {
+			notes = []Note{wrong}
+		}
+		said := ""
+		for _, n := range notes {
+			said += fmt.Sprintf("%s:%d: %s\n", n.File, n.Line, n.Text)
+		}
+		want := tt.out
+		if want != "" {
+			want = "listen = [\":80\"]\n" + want
+		}
+		if tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != want {
+			t.Errorf("%s:\n%s\nsaid %s\nwant\n%s\nand %s", tt.in, out, said, want, tt.note)
+		}
+	}
+}
