@@ -79,6 +79,7 @@ func TestNginx(t *testing.T) {
 		{wrap("auth_request /a; location / { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\nallow = [\"10.0.0.1\"]\n", "1: auth_request is left out"},
 		{wrap("satisfy any; location /x/ { allow 10.0.0.1; deny all; }"), site + "deny = [\"all\"]\n[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\nallow = [\"10.0.0.1\"]\n",
 			"1: satisfy is left out"},
+		{wrap("try_files $uri @app;"), site, "1: try_files @app is left out: files are not looked for before"},
 		{wrap("magic on;"), site, "1: magic is left out"},
 		{wrap("include snippets/x.conf;"), site, "1: include snippets/x.conf is left out"},
 		{"server { listen 443 ssl; listen 443 quic reuseport; http3 on; server_name a.example; ssl_certificate c; ssl_certificate_key k; " +
@@ -229,6 +230,11 @@ func TestCaddy(t *testing.T) {
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_self = true\nroot = \"/w\"\n", "2: email is left out"},
 		{"{\n\temail a@b.example\n}\na.example {\n\troot * /w\n\tlog {\n\t\toutput stderr\n\t}\n}\n",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\ntls_email = \"a@b.example\"\n\n[[site]]\nhosts = [\"a.example\"]\ntls_auto = true\nroot = \"/w\"\nlog = \"json\"\n", ""},
+		{"{\n\tservers {\n\t\ttrusted_proxies static 192.0.2.1 private_ranges\n\t\tstrict_sni_host\n\t}\n}\nhttp://a.example {\n\treverse_proxy :9\n\t@x remote_ip 10.0.0.1\n\tabort @x\n}\n",
+			"listen = [\":80\"]\ntrusted_proxies = [\"192.0.2.1\", \"192.168.0.0/16\", \"172.16.0.0/12\", \"10.0.0.0/8\", \"127.0.0.0/8\", \"fd00::/8\", \"::1\"]\n\n" +
+				"[[site]]\nhosts = [\"a.example\"]\nproxy = \"127.0.0.1:9\"\ndeny = [\"10.0.0.1\"]\n", "4: strict_sni_host is left out 9: remote_ip is the address of the proxy"},
+		{"{\n\tservers :8080 {\n\t\ttrusted_proxies static 192.0.2.1\n\t}\n}\nhttp://a.example {\n\treverse_proxy :9\n}\n",
+			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nproxy = \"127.0.0.1:9\"\n", "3: trusted_proxies is left out"},
 		{"a {\n", "", "a { has no }"},
 		{":80 {\n\troot * /w\n\tbasic_auth /x/* {\n\t\ta b\n\t}\n}\n", "listen = [\":80\"]\n\n[[site]]\nhosts = [\"*\"]\nroot = \"/w\"\n" +
 			"[[site.route]]\npath = \"/x/{path...}\"\nroot = \"/w/x\"\n[site.route.basic_auth]\nusers = { \"a\" = \"b\" }\n", ""},

@@ -26,13 +26,14 @@ type caddy struct {
 	auths    []*directive // basic_auth of some paths
 	guarded  []string     // patterns of routes that not all clients may have
 	moved    []*site      // redirects of some of its hosts
+	asks     int          // how many forward_auth are for all: of several one would be in place of the others
 }
 
 func (c *caddy) top(all []directive) {
 	var email *directive
 	for i := range all {
 		if d := &all[i]; d.name() == "" {
-			email = c.options(d)
+			email = c.options(d, all)
 		}
 	}
 	for i := range all {
@@ -52,12 +53,14 @@ func (c *caddy) top(all []directive) {
 }
 
 // options reads the global ones, and returns email.
-func (c *caddy) options(d *directive) (email *directive) {
+func (c *caddy) options(d *directive, all []directive) (email *directive) {
 	for i := range d.block {
 		switch in := &d.block[i]; {
 		case in.name() == "email":
 			email = in
 		case in.name() == "auto_https" && c.at.autoHTTPS(in):
+		case in.name() == "servers" && in.block != nil:
+			c.servers(in, all)
 		case in.name() == "local_certs":
 			c.at.own = true
 		case (in.name() == "admin" || in.name() == "persist_config") && in.arg(0) == "off":
@@ -85,6 +88,9 @@ func (c *caddy) site(d *directive) {
 		in := &d.block[i]
 		if strings.HasPrefix(in.name(), "@") {
 			c.matchers[in.name()] = in
+		}
+		if in.name() == "forward_auth" {
+			c.asks++
 		}
 		if args := unmatched(in); in.name() == "root" && len(args) == 1 {
 			c.root = args[0]
@@ -162,6 +168,8 @@ func (c *caddy) in(s *site, d *directive) {
 		c.respond(s, d, args)
 	case name == "header" && !matched:
 		c.header(d, args, s.table, "site")
+	case name == "header":
+		c.note(d.line, "header %s is left out: want [[site.rules]] for files, or response_headers of a route", args[0])
 	case name == "request_body" && !matched:
 		c.requestBody(d, s.key)
 	case name == "tls":
@@ -173,6 +181,8 @@ func (c *caddy) in(s *site, d *directive) {
 		c.basicAuth(d, s.table, "site")
 	case name == "basic_auth" || name == "basicauth":
 		c.auths = append(c.auths, d)
+	case name == "forward_auth" && c.asks == 1 && asked(d, args) != nil:
+		s.table("site.forward_auth", asked(d, args)...)
 	case name == "log":
 		c.log(s, d)
 	default:

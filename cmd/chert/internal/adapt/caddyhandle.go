@@ -15,6 +15,7 @@ type block struct {
 	listing    bool
 	besides    []*directive // what a route can have as well
 	guarded    bool         // something is left out
+	asks       bool         // there is forward_auth
 }
 
 // read reads a directive of the block.
@@ -47,6 +48,11 @@ func (b *block) read(d *directive) {
 	case "uri":
 		if len(args) == 2 && args[0] == "strip_prefix" && b.matcher == strings.TrimSuffix(args[1], "/")+"/*" {
 			b.cut = true
+			return
+		}
+	case "forward_auth":
+		if b.c.asks == 0 && !b.asks && asked(d, args) != nil {
+			b.besides, b.asks = append(b.besides, d), true
 			return
 		}
 	case "header", "request_body", "basic_auth", "basicauth":
@@ -127,6 +133,9 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 			c.header(in, unmatched(in), table, prefix)
 		case "request_body":
 			c.requestBody(in, key)
+		case "forward_auth":
+			table(prefix+".forward_auth", asked(in, unmatched(in))...)
+			c.guard(b.matcher, pattern)
 		default:
 			c.basicAuth(in, table, prefix)
 			c.guard(b.matcher, pattern)

@@ -18,4 +18,5 @@ package adapt
 //	caddyhandle.go                   handle and handle_path
 //	caddyredir.go                    redir
 //	caddyextra.go                    header, request_body, log and email of Caddy
+//	caddyforward.go                  forward_auth, and trusted_proxies
 //	caddyguard.go, caddyauth.go      guard.go for Caddy, and passwords for some paths

@@ -16,6 +16,10 @@ func (t *inServer) tryFiles(d *directive, l *level) {
 			continue
 		}
 		switch {
+		case w[0] == '@':
+			t.note(d.line, "try_files %s is left out: files are not looked for before a request is forwarded; want "+
+				"proxy, and routes with root for folders of files", w)
+			return
 		case strings.ContainsAny(w, "$@?"):
 			t.note(d.line, "try_files %s is left out: want try, with {path} and names of files", w)
 			return
