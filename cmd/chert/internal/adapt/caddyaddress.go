@@ -130,6 +130,11 @@ func (c *caddy) listens() {
 					strings.Join(s.hosts, " "))
 				continue
 			}
+			if o := c.onlySecure(addr); o != nil {
+				c.note(s.line, "%s is not served on %s, where %s would be without TLS too: want a file for each, and "+
+					"two servers", strings.Join(s.hosts, " "), addr, strings.Join(o.hosts, " "))
+				continue
+			}
 			plain = unique(append(plain, addr))
 		}
 	}
@@ -142,10 +147,21 @@ func (c *caddy) listens() {
 	c.bound(plain, c.at.secure)
 }
 
+// onlySecure returns a site that an address without TLS is not for, and that has TLS: every site is on all addresses.
+func (c *caddy) onlySecure(addr string) *site {
+	for _, s := range c.sites {
+		if len(s.secure) > 0 && !slices.Contains(s.plain, addr) {
+			return s
+		}
+	}
+	return nil
+}
+
 // elsewhere notes that a site of other ports than the usual ones is on all.
 func (c *caddy) elsewhere(s *site, all []string) {
 	own := slices.Concat(s.plain, s.secure)
 	if slices.Contains(own, ":80") || slices.Contains(own, ":443") ||
+		!slices.ContainsFunc(own, func(addr string) bool { return slices.Contains(all, addr) }) ||
 		!slices.ContainsFunc(all, func(addr string) bool { return !slices.Contains(own, addr) }) {
 		return
 	}

@@ -82,7 +82,9 @@ func TestCaddyAddresses(t *testing.T) {
 		{"{\n\tlocal_certs\n}\na.example" + files, caddyTLS + site("a.example", self), ""},
 		{"{\n\tauto_https x\n}\na.example" + files, caddyTLS + caddySite + root, "2: auto_https is left out"},
 
-		{"a.example" + files + ":8080" + files, "http_redirect = \":80\"\n" + both + caddySite + root + site("*", ""), "4: * has no TLS, which other sites have"},
+		{"a.example" + files + ":8080" + files, caddyTLS + caddySite + root + site("*", ""),
+			"4: * is not served on :8080, where a.example would be without TLS too"},
+		{"a.example, http://a.example:8080" + files + "http://b.example:8080" + files, "http_redirect = \":80\"\n" + both + caddySite + root + site("b.example", ""), "b.example has no TLS"},
 		{"a.example" + files + ":8443 {\n\ttls c k\n\troot * /w\n}\n", "listen = [\":443\", \":8443\"]\nhttp_redirect = \":80\"\n" + caddySite + root +
 			site("*", "tls_cert = \"c\"\ntls_key = \"k\"\n"), "4: * is served on the addresses of other sites too"},
 		{"a.example, http://a.example:8080" + files, "http_redirect = \":80\"\n" + both + caddySite + root, ""},
