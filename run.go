@@ -39,7 +39,8 @@ const defaultGrace = 9 * time.Second
 //
 // The error is nil if every request was answered. If grace ran out it wraps
 // context.DeadlineExceeded; a second signal stops immediately, with a different
-// error. If one of serve fails, for instance because its address is in use, the
+// error, unless it repeats the first within 0.3 s, as when a supervisor signals the
+// process and its group. If one of serve fails, for instance because its address is in use, the
 // server is closed and that error returned immediately. If one returns nil or
 // ErrServerClosed because something else calls Shutdown or Close, Run stops as
 // it does after a signal.
@@ -59,11 +60,33 @@ func Run(ctx context.Context, srv *Server, grace time.Duration, serve ...func() 
 		signal.Notify(signals, os.Interrupt)
 	}
 	defer signal.Stop(signals)
-	return run(ctx, srv, grace, serve, signals)
+	return run(ctx, srv, grace, serve, stops{signals: signals, now: time.Now})
+}
+
+// sameSignal is how soon after the first signal another one of its kind is no second.
+const sameSignal = 300 * time.Millisecond
+
+// stops are the signals that stop a server.
+type stops struct {
+	signals <-chan os.Signal
+	now     func() time.Time
+
+	first os.Signal
+	at    time.Time
+}
+
+// second reports whether a signal is neither the first nor a duplicate of it.
+func (s *stops) second(sig os.Signal) bool {
+	now := s.now()
+	if s.first == nil {
+		s.first, s.at = sig, now
+		return false
+	}
+	return sig != s.first || now.Sub(s.at) >= sameSignal
 }
 
 // run is Run with the given signals.
-func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
+func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() error, signals stops) error {
 	if srv.ending() {
 		return ErrServerClosed
 	}
@@ -76,7 +99,7 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 	for _, f := range serve {
 		go func() { returned <- f() }()
 	}
-	left, seen, drains := len(serve), 0, false
+	left, drains := len(serve), false
 	select {
 	case err := <-returned:
 		if left--; failed(err) {
@@ -85,8 +108,8 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 			return err
 		}
 	case <-ctx.Done():
-	case <-signals:
-		seen++
+	case sig := <-signals.signals:
+		signals.second(sig)
 	case <-upgrades.replaced():
 		drains = true
 	}
@@ -103,14 +126,15 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 		select {
 		case err := <-stopped:
 			return err
-		case sig := <-signals:
+		case sig := <-signals.signals:
 			// Not on the very first signal: that may be the one that ended ctx,
 			// if ctx comes from signal.NotifyContext.
-			if seen++; seen > 1 {
+			if signals.second(sig) {
 				srv.Close()
 				return fmt.Errorf("chert: second signal (%v), stopped at once: requests were cut off", sig)
 			}
 			if drains {
+				drains = false
 				go srv.Shutdown(bound) // which ends the time of Drain
 			}
 		}

@@ -4,7 +4,9 @@ package chert
 
 import (
 	"net/http"
+	"os"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -94,6 +96,25 @@ func TestDebugSetting(t *testing.T) {
 	} {
 		if got := debugSetting(tt.env, tt.key); got != tt.want {
 			t.Errorf("%q: %s is %q, want %q", tt.env, tt.key, got, tt.want)
+		}
+	}
+}
+
+// The second signal is a different one, or comes later than the duplicates of the first.
+func TestStops(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	s := stops{now: func() time.Time { return at }}
+	for i, tt := range []struct {
+		sig    os.Signal
+		after  time.Duration
+		second bool
+	}{
+		{syscall.SIGTERM, 0, false}, {syscall.SIGTERM, 0, false}, {syscall.SIGTERM, sameSignal - 1, false},
+		{os.Interrupt, 0, true}, {syscall.SIGTERM, 1, true},
+	} {
+		if at = at.Add(tt.after); s.second(tt.sig) != tt.second {
+			t.Errorf("%d: %v after %v: %v", i, tt.sig, tt.after, !tt.second)
 		}
 	}
 }

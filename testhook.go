@@ -28,7 +28,7 @@ func (h hook) Handshakes(slots, places int) {
 }
 
 func (h hook) Run(ctx context.Context, grace time.Duration, serve []func() error, signals <-chan os.Signal) error {
-	return run(ctx, h.s, grace, serve, signals)
+	return run(ctx, h.s, grace, serve, stops{signals: signals, now: func() time.Time { return time.Time{} }})
 }
 
 func (h hook) Stopping() <-chan struct{} {

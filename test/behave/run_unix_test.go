@@ -56,14 +56,13 @@ func TestRunChild(t *testing.T) {
 func TestRunSignals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name   string
-		first  syscall.Signal
-		second bool
-		want   string
+		name          string
+		first, second syscall.Signal
+		want          string
 	}{
-		{"interrupt", syscall.SIGINT, false, "ended: <nil>"},
-		{"terminated, of which NotifyContext hears too", syscall.SIGTERM, false, "ended: <nil>"},
-		{"twice", syscall.SIGTERM, true, "ended: chert: second signal (terminated), stopped at once: requests were cut off"},
+		{"interrupt", syscall.SIGINT, 0, "ended: <nil>"},
+		{"terminated, of which NotifyContext hears too", syscall.SIGTERM, 0, "ended: <nil>"},
+		{"twice", syscall.SIGTERM, syscall.SIGINT, "ended: chert: second signal (interrupt), stopped at once: requests were cut off"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -97,8 +96,8 @@ func TestRunSignals(t *testing.T) {
 					cmd.Process.Signal(tt.first)
 				}
 			}
-			if tt.second {
-				cmd.Process.Signal(tt.first)
+			if tt.second != 0 {
+				cmd.Process.Signal(tt.second)
 			} else {
 				stdin.Close()
 				if _, body := c.Response("GET"); body != "answer" {
