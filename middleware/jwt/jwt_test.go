@@ -6,6 +6,8 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -34,6 +36,7 @@ func quiet(o Options) *Options {
 func TestOptions(t *testing.T) {
 	edPub, _, _ := ed25519.GenerateKey(rand.Reader)
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	der, _ := x509.MarshalPKIXPublicKey(&ec.PublicKey)
 	small := &rsa.PublicKey{N: ec.X, E: 65537}
 	good := Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}}
 	with := func(f func(o *Options)) Options { o := good; f(&o); return o }
@@ -57,6 +60,9 @@ func TestOptions(t *testing.T) {
 		{"a secret too short for HS512", key("HS512", secret), false},
 		{"a secret for RS256", key("RS256", secret), false},
 		{"a public key for HS256", key("HS256", edPub), false},
+		{"a public key in PEM for HS256", key("HS256", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), false},
+		{"a certificate in PEM for HS512", key("HS512", append([]byte("# issuer\n"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)), false},
+		{"a public key in DER for HS256", key("HS256", der), false},
 		{"EdDSA", key("EdDSA", edPub), true},
 		{"ES256", key("ES256", &ec.PublicKey), true},
 		{"the wrong curve", key("ES384", &ec.PublicKey), false},

@@ -4,6 +4,8 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,7 +23,7 @@ import (
 type Key struct {
 	ID        string // "kid"; "": for tokens without one, too
 	Algorithm string // such as RS256
-	// Key is []byte for HS256, HS384 and HS512, of at least as many bits;
+	// Key is []byte for HS256, HS384 and HS512, of at least as many bits, and no public key;
 	// *rsa.PublicKey of 2048 to 8192 bits, *ecdsa.PublicKey, or ed25519.PublicKey.
 	Key any
 }
@@ -202,10 +205,24 @@ func (k *Key) check() error {
 			return fmt.Errorf("a secret is not for %q", k.Algorithm)
 		case len(secret) < least:
 			return fmt.Errorf("%d bytes are too few for %s", len(secret), k.Algorithm)
+		case isPublic(secret):
+			return fmt.Errorf("a public key is no secret for %s: whoever has it could sign; want it parsed, and RS256, "+
+				"PS256, ES256 or EdDSA", k.Algorithm)
 		}
 		return nil
 	}
 	return suits(k.Key, k.Algorithm)
+}
+
+// isPublic reports whether a secret is a public key or a certificate in PEM or DER.
+func isPublic(secret []byte) bool {
+	if block, _ := pem.Decode(secret); block != nil {
+		return block.Type == "CERTIFICATE" || strings.HasSuffix(block.Type, "PUBLIC KEY")
+	}
+	_, pkix := x509.ParsePKIXPublicKey(secret)
+	_, pkcs1 := x509.ParsePKCS1PublicKey(secret)
+	_, cert := x509.ParseCertificate(secret)
+	return pkix == nil || pkcs1 == nil || cert == nil
 }
 
 // suits reports whether a public key is for an algorithm: the type, and for ES
