@@ -106,7 +106,8 @@ func (s *redisStorage) Store(ctx context.Context, name string, value []byte) err
 	if err := s.client.HSet(ctx, filesKey, name, s.encrypt(name, value)).Err(); err != nil {
 		return s.explain(err)
 	}
-	return s.folder.Store(ctx, name, value)
+	s.folder.Store(ctx, name, value) // an error, as of a full disk, is no matter as long as Redis is there
+	return nil
 }
 
 // Load implements certmagic.Storage.

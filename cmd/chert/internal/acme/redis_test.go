@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -52,6 +54,27 @@ func TestExistsRepeats(t *testing.T) {
 	cuts.Store(existsTries)
 	if !one.Exists(t.Context(), name) {
 		t.Error("not found in the folder while Redis was away")
+	}
+}
+
+// A value that Redis has is stored, though the folder cannot have it.
+func TestStoreWithoutFolder(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "file") // in place of the folder: no name can be made in it
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newRedisStorage("redis://"+srv.Addr, [32]byte{1}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.Close()
+	if err := s.Store(t.Context(), "a/b", []byte("value")); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Load(t.Context(), "a/b"); err != nil || string(got) != "value" {
+		t.Errorf("%q %v", got, err)
 	}
 }
 
