@@ -206,8 +206,8 @@ func (k *Key) check() error {
 		case len(secret) < least:
 			return fmt.Errorf("%d bytes are too few for %s", len(secret), k.Algorithm)
 		case isPublic(secret):
-			return fmt.Errorf("a public key is no secret for %s: whoever has it could sign; want it parsed, and RS256, "+
-				"PS256, ES256 or EdDSA", k.Algorithm)
+			return fmt.Errorf("a public key is no secret for %s: whoever has it could sign; want it parsed, and "+
+				"RS256, PS256, ES256 or EdDSA", k.Algorithm)
 		}
 		return nil
 	}

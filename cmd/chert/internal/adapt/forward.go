@@ -275,8 +275,8 @@ func (t *inServer) requestFields(d *directive, to target, key func(key, value st
 	if host == to.name && !slices.ContainsFunc(t.set(d, "proxy_redirect"), func(in *directive) bool {
 		return hasOnly(in, "off")
 	}) {
-		t.note(passes(d.block).line, "a Location that begins with the address of proxy_pass stays as it is, where nginx "+
-			"replaces that: want proxy_set_header Host $host, so that the application does not use it")
+		t.note(passes(d.block).line, "a Location that begins with the address of proxy_pass stays as it is, where "+
+			"nginx replaces that: want proxy_set_header Host $host, so that the application does not use it")
 	}
 	if host != "" {
 		if strings.ContainsFunc(host, func(r rune) bool {
