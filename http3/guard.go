@@ -90,7 +90,7 @@ func (s *server) guardKey(cert *tls.Certificate) *tls.Certificate {
 		return nil
 	}
 	switch key := cert.PrivateKey.(type) {
-	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey, *ed25519.PrivateKey: // the last has an error of its own
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey, *ed25519.PrivateKey: // the last is an error
 	case crypto.Signer:
 		own := *cert
 		own.PrivateKey = guardedKey{s, key}

@@ -73,7 +73,7 @@ var (
 	errTwice      = &http3.ConnError{Code: http3.StreamCreationError, Reason: "a second stream of a type"}
 	errClientPush = &http3.ConnError{Code: http3.StreamCreationError, Reason: "a client pushes"}
 	errCritical   = &http3.ConnError{Code: http3.ClosedCriticalStream, Reason: "a critical stream has ended"}
-	errStopped    = &http3.ConnError{Code: http3.ClosedCriticalStream, Reason: "the server's control stream is not wanted"}
+	errStopped    = &http3.ConnError{Code: http3.ClosedCriticalStream, Reason: "the control stream is not wanted"}
 	errNoPush     = &http3.ConnError{Code: http3.IDError, Reason: "a push that was not promised"}
 	errPushID     = &http3.ConnError{Code: http3.IDError, Reason: "MAX_PUSH_ID becomes less"}
 	errGoAway     = &http3.ConnError{Code: http3.IDError, Reason: "the ID of a GOAWAY becomes larger"}

@@ -20,8 +20,8 @@ const (
 	idleRate    = 330
 	UsefulWorth = 4
 	// UselessSize is how many bytes of what does nothing count as one frame more; those of header blocks, of
-	// HTTP/3 such as are too large, are as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them, whichever is more: decoding
-	// 10,000 of the largest blocks would take seconds.
+	// HTTP/3 such as are too large, are as they are on the wire or as SETTINGS_MAX_HEADER_LIST_SIZE counts them,
+	// whichever is more: decoding 10,000 of the largest blocks would take seconds.
 	UselessSize = 2 << 10
 	// maxFields bounds the fields of all requests of a connection, in times of what one may have: over HTTP/2 a
 	// reference of a byte stands for as many bytes as the table has, and the handlers may keep them.
