@@ -92,7 +92,6 @@ func (h *Handler) ServeDirect(dx *direct.Exchange) bool {
 		t.free()
 		return false
 	}
-	t.u.budget.Request(t.begin)
 	return x.Forward(p)
 }
 
@@ -110,7 +109,8 @@ func unchanged(x *wire.Exchange) bool {
 	return err == nil && decoded == view.String(x.Path())
 }
 
-// start chooses a server, unless the request has to wait for one. It returns nil if there is none.
+// start chooses a server, unless the request has to wait for one. It returns nil if there is none, and notes nothing:
+// the request may be refused when its head is made.
 func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 	x := dx.Wire()
 	t.begin = now()
@@ -165,10 +165,6 @@ func (t *trip) start(dx *direct.Exchange) *outbound.Plan {
 		p.Outer = t.h.o.outer(string(x.Host()))
 	}
 	t.request(x, g.members[0].name, &p.Request)
-	if t.pick != nil {
-		p.Server = t.pick.link.out
-		t.try()
-	}
 	return p
 }
 
@@ -366,7 +362,7 @@ func (t *trip) Done(why reason.Code) {
 	}
 	if why != reason.None {
 		e := t.error(t.u, p, why, nil, t.method)
-		e.Sent, e.Truncated = p != nil, t.served
+		e.Sent, e.Truncated = t.tries.Len() > 0, t.served
 		if why != reason.ClientGone {
 			e.NotRetried = retry.Begun.String()
 		}

@@ -28,6 +28,10 @@ type turn struct {
 // Wait implements outbound.Route.
 func (t *trip) Wait(x *outbound.Exchange) (now *outbound.Server, waits bool) {
 	u := t.u
+	u.budget.Request(t.begin)
+	if t.pick != nil {
+		return t.take(t.pick), false
+	}
 	if t.later && u.waiting.len() == 0 { // otherwise those come first
 		pick, full := u.attempt(u.current.Load(), &t.choice)
 		if pick != nil && !t.can(pick) {
@@ -113,7 +117,7 @@ func (w *turn) leave() {
 	}
 }
 
-// take begins the first try at a server that the request has waited for; nil: it is refused.
+// take begins the first try, at p; nil: the request is refused.
 func (t *trip) take(p *pick) *outbound.Server {
 	if p == nil {
 		t.refuse(reason.NoServer)

@@ -20,9 +20,10 @@ import (
 // leaving is a client whose connection ends while it is called, at one of the calls, and the Route
 // of its request.
 type leaving struct {
-	x    Exchange
-	at   string
-	done chan reason.Code
+	x      Exchange
+	at     string
+	server *Server
+	done   chan reason.Code
 }
 
 func (c *leaving) Gone()              {}
@@ -40,7 +41,7 @@ func (c *leaving) Flush() (bool, error)                           { c.call("flus
 func (c *leaving) End([]byte, []http1.Field)                      {}
 func (c *leaving) Fail(reason.Code)                               {}
 
-func (c *leaving) Wait(*Exchange) (*Server, bool)                      { return nil, false }
+func (c *leaving) Wait(*Exchange) (*Server, bool)                      { return c.server, false }
 func (c *leaving) Failed(*retry.Attempt, int64, error) (*Server, bool) { return nil, false }
 func (c *leaving) Answered(int, uint8, bool) ([]byte, *Server)         { return nil, nil }
 func (c *leaving) Done(why reason.Code)                                { c.done <- why }
@@ -83,10 +84,10 @@ func TestCancelInside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &leaving{at: at, done: make(chan reason.Code, 2)}
+			c := &leaving{at: at, done: make(chan reason.Code, 2), server: NewServer(remote, nil, retry.NewIdleLimit(0))}
 			l.Do(func() {
 				p := NewPlan()
-				p.Route, p.Server, p.Terms = c, NewServer(remote, nil, retry.NewIdleLimit(0)), NewTerms(&Terms{})
+				p.Route, p.Terms = c, NewTerms(&Terms{})
 				p.Out = buf.Get(64)
 				p.Out.B = append(p.Out.B, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"...)
 				c.x.Begin(l, p, c)

@@ -18,9 +18,8 @@ import (
 // A Plan is a request that is to be forwarded: what a handler gives a server that can do so. It is
 // pooled: the server ends it by Begin or Drop, after which it must not be used.
 type Plan struct {
-	Route  Route
-	Server *Server // the first to try; nil: Route.Wait returns it
-	Terms  *Terms
+	Route Route
+	Terms *Terms
 	// Request edits the head. Its slices must stay valid until Begin.
 	Request forward.Request
 	// Again: the request may be sent again although a server may have received it, if no byte
@@ -30,7 +29,7 @@ type Plan struct {
 	Via   string
 	Outer *forward.Outer
 	// Keep is how many bytes of a body that has not arrived are kept, so that they can be sent again,
-	// and Gather how many have to come before Server is asked for.
+	// and Gather how many have to come before Route.Wait is called.
 	Keep, Gather int
 
 	// Open, Chunked and Asks are the server's, as Out and Sent are: the body has not arrived, its
@@ -51,14 +50,14 @@ func (p *Plan) free() {
 	plans.Put(p)
 }
 
-// Drop ends plan, which is not carried out, if it is a Plan.
-func Drop(plan any) {
+// Drop ends plan, which is not carried out, if it is a Plan. why is reason.None if the request is answered without it.
+func Drop(plan any, why reason.Code) {
 	p, ok := plan.(*Plan)
 	if !ok {
 		return
 	}
 	p.Out.Drop()
-	p.Route.Done(reason.ClientGone)
+	p.Route.Done(why)
 	p.free()
 }
 
@@ -66,7 +65,7 @@ func Drop(plan any) {
 // loop's driver calls them. Of each try there is one call, of Failed or of Answered, and Done follows
 // the last Answered; but when the client is gone Done comes at any time, and last.
 type Route interface {
-	// Wait is called first of all if there is no server yet. If the request has to wait, x.Start
+	// Wait is called first of all, when the plan is carried out. If the request has to wait for a server, x.Start
 	// follows; otherwise now is the server, or nil if there is none: then Instead responds.
 	Wait(x *Exchange) (now *Server, waits bool)
 	// Failed is called when a try has failed, and returns the server of the next one, or nil if
@@ -119,7 +118,6 @@ type Exchange struct {
 	// out is the request, nil when it will not be sent again.
 	out      *buf.Buf
 	want     http1.Expected
-	first    *Server // that Run tries
 	up       upload
 	again    bool
 	answered bool // a final response has begun
@@ -138,20 +136,15 @@ func (x *Exchange) Begin(l *loop.Loop, p *Plan, c Client) {
 // can be called.
 func (x *Exchange) Prepare(l *loop.Loop, p *Plan, c Client) {
 	*x = Exchange{loop: l, route: p.Route, client: c, terms: p.Terms, out: p.Out, want: p.Sent.Expected, again: p.Again,
-		first: p.Server, up: upload{keep: p.Keep, open: p.Open, chunked: p.Chunked, asks: p.Asks}}
+		up: upload{keep: p.Keep, open: p.Open, chunked: p.Chunked, asks: p.Asks}}
 	p.free()
 }
 
 // Run begins what Prepare was called for. It may end before Run returns.
 func (x *Exchange) Run() {
-	s := x.first
-	if x.first = nil; s == nil {
-		var waits bool
-		if s, waits = x.route.Wait(x); waits {
-			return
-		}
+	if s, waits := x.route.Wait(x); !waits {
+		x.Start(s)
 	}
-	x.Start(s)
 }
 
 // Start begins the first try, at s, of a request that has waited for it. With nil there is none.

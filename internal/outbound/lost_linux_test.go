@@ -34,7 +34,7 @@ type lasting struct {
 
 func newLasting(servers ...*Server) *lasting {
 	done, attempts := make(chan reason.Code, 2), make(chan retry.Attempt, 2)
-	return &lasting{leaving: leaving{done: done}, servers: servers, attempts: attempts}
+	return &lasting{leaving: leaving{done: done, server: servers[0]}, servers: servers, attempts: attempts}
 }
 
 func (c *lasting) Body(p []byte) error {
@@ -58,10 +58,10 @@ func (c *lasting) Failed(a *retry.Attempt, _ int64, _ error) (next *Server, fres
 	return c.servers[0], false
 }
 
-// plan is for a request to the first server.
+// plan is for a request.
 func (c *lasting) plan(terms *Terms, head string) *Plan {
 	p := NewPlan()
-	p.Route, p.Server, p.Terms, p.Again = c, c.servers[0], terms, true
+	p.Route, p.Terms, p.Again = c, terms, true
 	p.Out = buf.Get(len(head))
 	p.Out.B = append(p.Out.B, head...)
 	return p

@@ -119,6 +119,9 @@ func TestRequest(t *testing.T) {
 					if got := o.received(); !strings.HasPrefix(res.Status, want) || got != "" {
 						t.Errorf("%s, server received %q", res.Status, got)
 					}
+					if c.o.Rewrite == nil { // its result is not known before a server is
+						s.notTried(t)
+					}
 				default:
 					_, port, _ := strings.Cut(ts.ListenAddr, ":")
 					want = strings.NewReplacer("PORT", port, "SERVER", o.addr()).Replace(want)
@@ -131,6 +134,14 @@ func TestRequest(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// notTried says that no request was for a server, nor has its client gone.
+func (s *setup) notTried(t *testing.T) {
+	t.Helper()
+	if n := s.pool.Status()[0].Servers[0].Requests; n != 0 || strings.Contains(s.log.String(), "client gone") {
+		t.Errorf("%d requests at the server; %s", n, s.log)
 	}
 }
 

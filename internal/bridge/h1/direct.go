@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/view"
@@ -195,14 +196,14 @@ func (s *Session) serveDirect(r *request, busy bool) (next conn.Next, served boo
 	}
 	switch {
 	case r.failed: // r may still be in use, so it is not kept
-		outbound.Drop(r.x.Plan())
+		outbound.Drop(r.x.Plan(), reason.None)
 		s.release()
 		s.account(r)
 		s.abandon(r)
 		s.Link.Discard(len(r.raw))
 		return conn.Close, false
 	case !r.answered || r.x.Missed():
-		outbound.Drop(r.x.Plan())
+		outbound.Drop(r.x.Plan(), reason.None)
 		if r.answered { // what the handler has made was not made of the body
 			s.BodiesRead.Store(true)
 			s.abandon(r)
@@ -254,7 +255,7 @@ func (s *Session) abandon(r *request) {
 
 // exitDirect ends r, whose handler ends its goroutine.
 func (s *Session) exitDirect(r *request) {
-	outbound.Drop(r.x.Plan())
+	outbound.Drop(r.x.Plan(), reason.None)
 	o := bridge.Abandoned(&r.x)
 	s.Follow(s.Link.Out(), &o)
 	exec.Call(r.x.Drop, s.LogEnd)

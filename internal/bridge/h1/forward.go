@@ -62,7 +62,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) (next conn.Next, served 
 	var err error
 	if out.B, p.Sent, err = forward.AppendRequest(out.B, r.raw, &r.head, &p.Request); err != nil {
 		out.Release()
-		outbound.Drop(p)
+		outbound.Drop(p, reason.None)
 		return s.serveAfterAll(r), true // which answers it
 	}
 	out.B = append(out.B, r.raw[len(r.raw)-r.body:]...)

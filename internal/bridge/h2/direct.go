@@ -13,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/outbound"
+	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
@@ -125,9 +126,9 @@ func (r *request) finish() (kept bool) {
 		r.abandon()
 		return true
 	case !r.answered:
-		outbound.Drop(r.x.Plan())
+		outbound.Drop(r.x.Plan(), reason.None)
 	case r.x.Missed(): // what the handler has made was not made of the body
-		outbound.Drop(r.x.Plan())
+		outbound.Drop(r.x.Plan(), reason.None)
 		s.BodiesRead.Store(true)
 	case r.x.Plan() == nil:
 		r.send()
@@ -168,7 +169,7 @@ func (r *request) finish() (kept bool) {
 // abandon ends a request whose handler, or Done of its file, has panicked.
 func (r *request) abandon() {
 	st, s := r.st, r.st.s
-	outbound.Drop(r.x.Plan())
+	outbound.Drop(r.x.Plan(), reason.None)
 	o := bridge.Abandoned(&r.x)
 	s.Follow(link{st}, &o)
 	exec.Call(r.x.Drop, s.LogEnd)

@@ -62,7 +62,7 @@ func (r *request) plan() *outbound.Plan {
 	}
 	// RFC 9113 section 8.2.1: what HTTP/1 cannot have is not passed on. ServeHTTP refuses it.
 	if !http1.ValidHost(r.x.Host()) {
-		outbound.Drop(p)
+		outbound.Drop(p, reason.None)
 		return nil
 	}
 	head := buf.Get(len(r.fields.Bytes) + 64)
@@ -90,7 +90,7 @@ func (r *request) plan() *outbound.Plan {
 	var err error
 	if out.B, p.Sent, err = forward.AppendRequest(out.B, head.B, &q, &p.Request); err != nil {
 		out.Release()
-		outbound.Drop(p)
+		outbound.Drop(p, reason.None)
 		return nil
 	}
 	p.Out = out
@@ -99,7 +99,7 @@ func (r *request) plan() *outbound.Plan {
 
 // drop gives up what the handler has left.
 func (r *request) drop() {
-	outbound.Drop(r.x.Plan())
+	outbound.Drop(r.x.Plan(), reason.ClientGone)
 	exec.Call(r.x.Drop, r.st.s.LogEnd)
 }
 
@@ -136,7 +136,7 @@ func (r *request) forward(p *outbound.Plan) {
 	}
 	if dead {
 		s.mu.Unlock()
-		outbound.Drop(p)
+		outbound.Drop(p, reason.ClientGone)
 		f.Over(&s.Client, 0, false)
 		f.account()
 		return
