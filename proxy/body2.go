@@ -23,6 +23,18 @@ type body2 struct {
 	began atomic.Int64 // when the read began that is under way; 0 if none is
 }
 
+// content2 returns the body of res. That of a 204 or 304 has ended with the head (RFC 9110 sections 15.3.5 and 15.4.5),
+// although the server may not have ended the stream: then Close resets that.
+func content2(res *http.Response) io.ReadCloser {
+	if res.StatusCode != http.StatusNoContent && res.StatusCode != http.StatusNotModified {
+		return res.Body
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{http.NoBody, res.Body}
+}
+
 // limit limits the time of each Read, unless d is negative.
 func (b *body2) limit(d time.Duration) {
 	if b.stall = d; d > 0 {

@@ -237,7 +237,7 @@ func (f *forwarding) try2(p *pick) *attempt {
 	f.unstrip(res.Header)
 	res.Header.Add("Via", "2 "+f.h.o.Via)
 	failure := func(err error) error { return f.failure2(ctx, err, true, true) }
-	body := &body2{ReadCloser: res.Body, request: request, failure: failure, cancel: cancel, end: func() {
+	body := &body2{ReadCloser: content2(res), request: request, failure: failure, cancel: cancel, end: func() {
 		end()
 		f.closeBody(out)
 	}}

@@ -217,6 +217,59 @@ func TestNotModifiedHTTP2(t *testing.T) {
 	}
 }
 
+// TestNoContentHTTP2: a 204 or 304 ends with its head (RFC 9110 section 15.3.5), although the server has not ended the
+// stream, which is reset. What it sends meanwhile is dropped.
+func TestNoContentHTTP2(t *testing.T) {
+	for _, tt := range []struct{ status, length, data string }{{"204", "", ""}, {"304", "100", ""}, {"304", "3", "abc"}} {
+		t.Run(tt.status+tt.data, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) { noContent(t, e, tt.status, tt.length, tt.data) })
+		})
+	}
+}
+
+func noContent(t *testing.T, e chert.Engine, status, length, data string) {
+	reset := make(chan http2.ErrCode, 2)
+	o := start(t, func(c *conn) {
+		io.ReadFull(c.r, make([]byte, len(http2.ClientPreface)))
+		fr := http2.NewFramer(c, c.r)
+		fr.WriteSettings()
+		for {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				fields := []string{":status: " + status}
+				if length != "" {
+					fields = append(fields, "content-length: "+length)
+				}
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block(fields), EndHeaders: true})
+				if data != "" {
+					fr.WriteData(f.StreamID, false, []byte(data))
+				}
+			case *http2.RSTStreamFrame:
+				reset <- f.ErrCode
+			}
+		}
+	})
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, e, o.addr()).Dial()
+	for range 2 {
+		client.Send(get)
+		if res, body := client.Response("GET"); res.Status[:3] != status || body != "" {
+			t.Errorf("%s %q %s", res.Status, body, s.log)
+		}
+		if code := servertest.Await(t, reset, "the reset"); code != http2.ErrCodeCancel {
+			t.Error(code)
+		}
+	}
+	if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 || o.dials() != 1 {
+		t.Errorf("%+v, %d connections", st, o.dials())
+	}
+}
+
 // TestLargeHeadHTTP2: a head that is larger than a server takes is the client's fault.
 func TestLargeHeadHTTP2(t *testing.T) {
 	t.Parallel()
