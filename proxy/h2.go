@@ -192,6 +192,10 @@ var (
 // maxLooks is how often the Transport may look for a connection, to send a request or to send it again.
 const maxLooks = 8
 
+// maxFirst is on how many connections a request may be sent as the first. There is room for it, so that a server which
+// does not accept that leaves, or accepts none.
+const maxFirst = 2
+
 // firstLook is how long is waited before the second look, about; each time it is twice as long.
 const firstLook = 10 * time.Millisecond
 
@@ -206,6 +210,7 @@ type h2try struct {
 	conn  net.Conn // the latest
 	looks int      // how often one was looked for
 	got   int      // how often it has been given one
+	fresh int      // how often it was the first on one
 
 	sent     atomic.Bool
 	reused   atomic.Bool
@@ -248,13 +253,15 @@ func (t *h2try) trace() *httptrace.ClientTrace {
 		GotConn: func(i httptrace.GotConnInfo) {
 			t.reused.Store(i.Reused)
 			sent, last := t.sent.Load(), t.conn
-			t.got++
+			if t.got++; !i.Reused {
+				t.fresh++
+			}
 			switch t.conn = i.Conn; {
 			case sent && i.Conn == last: // after GOAWAY or PROTOCOL_ERROR it would be another
 				if t.got > 2 {
 					t.cancel(errRefused)
 				}
-			case t.got > 1 && (t.body || sent && !t.again):
+			case t.got > 1 && (t.body || sent && !t.again), sent && t.fresh > maxFirst:
 				t.cancel(errAgain)
 			}
 		},

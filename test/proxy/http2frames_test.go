@@ -47,7 +47,7 @@ func respond(fr *http2.Framer, id uint32, fields ...string) {
 	fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block(fields), EndHeaders: true, EndStream: true})
 }
 
-// TestNotAcceptedHTTP2: a request that a server does not accept, on any connection, is sent to it eight times at most,
+// TestNotAcceptedHTTP2: a request that a server does not accept, on any connection, is sent to it on two at most,
 // and its client is not why the server would be ejected.
 func TestNotAcceptedHTTP2(t *testing.T) {
 	t.Parallel()
@@ -61,8 +61,8 @@ func TestNotAcceptedHTTP2(t *testing.T) {
 		settings []http2.Setting
 		most     int64
 	}{
-		{"PROTOCOL_ERROR", reset(http2.ErrCodeProtocol), nil, 8},
-		{"GOAWAY", func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, 8},
+		{"PROTOCOL_ERROR", reset(http2.ErrCodeProtocol), nil, 2},
+		{"GOAWAY", func(fr *http2.Framer, f *http2.MetaHeadersFrame) { fr.WriteGoAway(0, http2.ErrCodeNo, nil) }, nil, 2},
 		{"no streams", reset(http2.ErrCodeRefusedStream), []http2.Setting{none}, 8},
 	} {
 		for _, method := range []string{"DELETE", "POST"} {
@@ -162,7 +162,7 @@ func TestRefusedHTTP2(t *testing.T) {
 		{"REFUSED_STREAM, GET", refuse, get, 204, 2},
 		{"REFUSED_STREAM, POST", refuse, post("abc"), 204, 1},
 		{"REFUSED_STREAM, POST without a body", refuse, post(""), 204, 2},
-		{"GOAWAY, GET", leave, get, 204, 8},
+		{"GOAWAY, GET", leave, get, 204, 2},
 		{"GOAWAY, POST", leave, post("abc"), 204, 1},
 		{"PROTOCOL_ERROR, POST", malformed, post("abc"), 502, 1},
 		{"PROTOCOL_ERROR, PUT", malformed, "PUT" + post("abc")[4:], 204, 1},
