@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,11 +72,25 @@ func (o *sink) requests(s *stats.Snapshot) {
 	o.gauge(active, s.Running+s.Waiting)
 	o.gauge(running, s.Running)
 	o.gauge(waiting, s.Waiting)
+	type kind struct {
+		version string
+		way     stats.Way
+	}
+	kinds := make(map[kind]*[classes]uint64)
 	for _, r := range s.Requests {
-		o.counter(requests, r.N, version(r.Protocol), class(r.Class), r.Way.String())
+		k := kind{version(r.Protocol), r.Way}
+		if kinds[k] == nil {
+			kinds[k] = new([classes]uint64)
+		}
+		kinds[k][r.Class] += r.N
+	}
+	for k, all := range kinds {
+		for i, n := range all {
+			o.counter(requests, n, k.version, class(i), k.way.String())
+		}
 	}
 	o.counts(malformed, s.Malformed)
-	o.counts(timeouts, s.Timeouts)
+	o.counts(timeouts, s.Timeouts, "head", "read", "write", "idle", "stall", "ping", "handshake")
 	for _, h := range []struct {
 		name string
 		h    *stats.Histogram
@@ -127,9 +142,7 @@ func (o *sink) routes(s *stats.Snapshot, exemplars *Exemplars) {
 	for k, r := range merged {
 		o.histogram(duration, &r.Duration, traced[k].of(&r.Duration, o.classic), k.method, k.route)
 		for i, n := range r.Classes {
-			if n > 0 {
-				o.counter(routeRequests, n, k.method, k.route, class(i))
-			}
+			o.counter(routeRequests, n, k.method, k.route, class(i))
 		}
 		for w, n := range r.Ways {
 			if n > 0 {
@@ -153,6 +166,9 @@ func merge(a, b *stats.Route) {
 	a.Handovers += b.Handovers
 	a.Demotions += b.Demotions
 }
+
+// classes is how many classes of status codes there are.
+const classes = len(stats.Route{}.Classes)
 
 // class returns the label of a status code's first digit.
 func class(digit int) string {
@@ -196,8 +212,14 @@ func (o *sink) value(d *prometheus.Desc, v float64, labels ...string) {
 	o.send(d, m, err)
 }
 
-// counts sends counters of kinds of events.
-func (o *sink) counts(d *prometheus.Desc, all []stats.Count) {
+// counts sends counters of kinds of events. Those that are known are 0 if there was none: the first event of a series
+// which begins with it is not seen by rate.
+func (o *sink) counts(d *prometheus.Desc, all []stats.Count, known ...string) {
+	for _, name := range known {
+		if !slices.ContainsFunc(all, func(c stats.Count) bool { return c.Name == name }) {
+			o.counter(d, 0, name)
+		}
+	}
 	for _, c := range all {
 		o.counter(d, c.N, valid(c.Name))
 	}

@@ -210,14 +210,41 @@ func TestOddNames(t *testing.T) {
 		if m := find(t, all["http_server_request_duration_seconds"], "http_route="+route); m.GetHistogram().GetSampleCount() != 2 {
 			t.Errorf("%s: %v", route, m)
 		}
-		for _, name := range []string{"chert_route_requests_total", "chert_route_runs_total", "chert_route_handovers_total"} {
-			if m := find(t, all[name], "http_route="+route); m.GetCounter().GetValue() != 2 {
+		for name, kind := range map[string]string{"chert_route_requests_total": "http_response_status_class=2xx",
+			"chert_route_runs_total": "way=inline", "chert_route_handovers_total": "http_route=" + route} {
+			if m := find(t, all[name], "http_route="+route, kind); m.GetCounter().GetValue() != 2 {
 				t.Errorf("%s: %s: %v", route, name, m)
 			}
 		}
 	}
 	if m := find(t, all["chert_requests_malformed_total"], "reason=\ufffd"); m.GetCounter().GetValue() != 1 {
 		t.Error(m)
+	}
+}
+
+// Series of what an operator wants to be warned of begin at 0: the first error would not be an increase otherwise.
+func TestZeros(t *testing.T) {
+	t.Parallel()
+	s := stats.Snapshot{Requests: []stats.Requests{{Protocol: "HTTP/1.1", Class: 2, Way: stats.Pooled, N: 3}},
+		Routes:   []stats.Route{{Pattern: "GET /a", Classes: [6]uint64{2: 3}}},
+		Timeouts: []stats.Count{{Name: "idle", N: 4}}}
+	all := gather(t, fake{stats: func() stats.Snapshot { return s }}, nil)
+	for _, c := range []struct {
+		name, labels string
+		want         float64
+	}{
+		{"chert_requests_total", "network_protocol_version=1.1, way=pooled, http_response_status_class=2xx", 3},
+		{"chert_requests_total", "network_protocol_version=1.1, way=pooled, http_response_status_class=5xx", 0},
+		{"chert_route_requests_total", "http_route=/a, http_response_status_class=5xx", 0},
+		{"chert_timeouts_total", "limit=idle", 4},
+		{"chert_timeouts_total", "limit=handshake", 0},
+		{"chert_connections_refused_total", "reason=too many connections", 0},
+		{"chert_connections_refused_total", "reason=too many connections from one address", 0},
+	} {
+		m := find(t, all[c.name], strings.Split(c.labels, ", ")...)
+		if got := m.GetCounter().GetValue(); got != c.want {
+			t.Errorf("%s{%s} is %v, want %v", c.name, c.labels, got, c.want)
+		}
 	}
 }
 

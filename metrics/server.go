@@ -73,7 +73,7 @@ func (o *sink) connections(s *stats.Snapshot) {
 	o.counter(accepted, c.Accepted)
 	o.counter(closed, c.Closed)
 	o.counter(hijacked, c.Hijacked)
-	o.counts(refused, c.Refused)
+	o.counts(refused, c.Refused, "too many connections", "too many connections from one address")
 	o.gauge(connections, c.Loops, "loop")
 	o.gauge(connections, c.Goroutines, "goroutine")
 	o.gauge(busy, c.Active)
