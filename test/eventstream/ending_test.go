@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/direct/wire"
@@ -158,6 +162,55 @@ func TestEndingByClient(t *testing.T) {
 		e.wants("1")
 		leave()
 		once(t, out, first, strings.HasPrefix(t.Name(), "TestEndingByClient/nethttp"), 200, read.n, false)
+	})
+}
+
+// The client resets a stream of HTTP/2 of which some waits for it, and then ends the connection, while OnOpen has not
+// returned. What waits is not in the body, and is taken from it only once.
+func TestEndingOfResetInHandler(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		opened, leave, closed := make(chan *eventstream.Stream, 1), make(chan bool), make(chan bool, 1)
+		h, out, first := watched(t, handler(t, &eventstream.Options{OnOpen: func(s *eventstream.Stream, _ *http.Request) {
+			opened <- s
+			<-leave
+		}}))
+		srv := fresh(h)
+		if srv.Engine == engines.NetHTTP {
+			t.Skip("its responses do not outlive their handlers")
+		}
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+		srv.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- true
+			}
+		}
+		c := engines.Start(t, srv).Dial()
+		c.Send(http2.ClientPreface)
+		fr := http2.NewFramer(c, c.R)
+		const window = 1000
+		fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
+		var block bytes.Buffer
+		e := hpack.NewEncoder(&block)
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "h"}, {":path", "/"}} {
+			e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+		}
+		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		servertest.Await(t, opened, "the stream").Send(eventstream.Event{Data: strings.Repeat("x", window+window/2)})
+		for n := 0; n < window; {
+			f, err := fr.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, ok := f.(*http2.DataFrame); ok {
+				n += len(d.Data())
+			}
+		}
+		fr.WriteRSTStream(1, http2.ErrCodeCancel)
+		c.Close()
+		servertest.Await(t, closed, "the end of the connection")
+		close(leave)
+		once(t, out, first, false, 200, window, false)
 	})
 }
 

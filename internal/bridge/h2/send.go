@@ -403,10 +403,10 @@ func (st *stream) dropRestLocked() {
 		return
 	}
 	if n := len(st.rest); n > 0 {
-		if l := st.lasting; l != nil {
-			l.Given(-n)
-		} else {
+		if l := st.lasting; l == nil {
 			st.Lost(n)
+		} else if !l.closed { // otherwise close has counted it
+			l.Given(-n)
 		}
 	}
 	st.restBuf.Drop()
