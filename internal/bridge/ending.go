@@ -18,7 +18,8 @@ type Ending struct {
 	mu       sync.Mutex
 	watcher  wire.Watcher
 	status   int32
-	returned bool // the handler
+	full     bool // no watcher is added any more
+	returned bool // the handler, and its watchers have been kept
 	over     bool
 	complete bool
 }
@@ -53,10 +54,10 @@ func (e *Ending) SetStatus(n int) {
 func (e *Ending) watch(w wire.Watcher) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.returned {
+	if !e.full {
 		e.watcher = wire.Both(e.watcher, w)
 	}
-	return !e.returned
+	return !e.full
 }
 
 // handed is called when the handler has returned: then the request and the response are
@@ -64,6 +65,7 @@ func (e *Ending) watch(w wire.Watcher) bool {
 // whether there are any.
 func (e *Ending) handed(c *Client) (watched bool) {
 	e.mu.Lock()
+	e.full = true
 	o := Outcome{watcher: e.watcher, c: c}
 	e.mu.Unlock()
 	if o.watcher != nil && !o.keep() {

@@ -214,6 +214,43 @@ func TestEndingOfResetInHandler(t *testing.T) {
 	})
 }
 
+// late is a watcher that registers another one when the handler has returned, as a goroutine of the program's may.
+type late struct {
+	early
+	w     http.ResponseWriter
+	other early
+	took  chan bool
+}
+
+func (l *late) Keep() {
+	l.early.Keep()
+	l.took <- wire.Watch(l.w, &l.other)
+}
+
+// A watcher that is registered while the response is handed over is either refused or notified.
+func TestEndingLateWatcher(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		opened, l := make(chan *eventstream.Stream, 1), &late{took: make(chan bool, 1)}
+		h := handler(t, &eventstream.Options{OnOpen: func(s *eventstream.Stream, _ *http.Request) { opened <- s }})
+		srv := fresh(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			l.w = w
+			wire.Watch(w, l)
+			h.ServeHTTP(w, r)
+		}))
+		if srv.Engine == engines.NetHTTP {
+			t.Skip("it has no watchers")
+		}
+		e := open(engines.Start(t, srv))
+		took := servertest.Await(t, l.took, "the second watcher")
+		servertest.Await(t, opened, "the stream").Close()
+		io.ReadAll(e.r)
+		servertest.Eventually(t, "the first watcher is notified", func() bool { return len(l.get()) > 0 })
+		if n := len(l.other.get()); took != (n > 0) {
+			t.Errorf("taken: %v, notified %d times", took, n)
+		}
+	})
+}
+
 // counter counts what is read.
 type counter struct {
 	io.Reader
