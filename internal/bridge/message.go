@@ -33,8 +33,9 @@ type Message interface {
 	Data(p []byte) error
 	Flush() error
 	// Finish ends the response, whose body has been written, and returns how the
-	// connection continues. h has the trailers.
-	Finish(h http.Header) conn.Next
+	// connection continues. h has the trailers. short: the body is not as long as the head
+	// says.
+	Finish(h http.Header, short bool) conn.Next
 	// Release releases the handler's slot, once it has returned or taken the
 	// connection: what follows may wait for the peer. It may be called again.
 	Release()

@@ -343,12 +343,12 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	}
 	w.Done = true
 	w.flushStage()
-	next := w.x.m.Finish(w.header)
+	short := w.Length != -1 && w.Length != w.Written && !w.x.IsHEAD && BodyAllowed(w.Status)
+	next := w.x.m.Finish(w.header, short)
 	w.broken = w.Err != nil
 	w.status = int32(w.Status)
-	whole := !w.broken && (w.Length == -1 || w.Length == w.Written || w.x.IsHEAD || !BodyAllowed(w.Status))
 	o := w.end()
-	o.d.Complete = whole
+	o.d.Complete = !w.broken && !short
 	return next, o
 }
 

@@ -139,7 +139,7 @@ func (x *exchange) aside(f func()) {
 	}
 }
 
-func (x *exchange) Finish(h http.Header) conn.Next {
+func (x *exchange) Finish(h http.Header, short bool) conn.Next {
 	w := x.writing
 	if w.Chunked && !x.IsHEAD {
 		w.endChunks(h)
@@ -155,7 +155,7 @@ func (x *exchange) Finish(h http.Header) conn.Next {
 		return bridge.Failure(w.Err)
 	case x.Res.CloseAfter.Load():
 		return conn.Close
-	case !x.IsHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written:
+	case short:
 		// RFC 9112 section 8: the client relies on Content-Length; only closing
 		// the connection tells it that the body is incomplete.
 		return conn.Close

@@ -104,9 +104,9 @@ func (st *stream) Flush() error {
 	return nil
 }
 
-func (st *stream) Finish(h http.Header) conn.Next {
+func (st *stream) Finish(h http.Header, short bool) conn.Next {
 	w := st.writing
-	if w.Err != nil || w.Short(st.IsHEAD) {
+	if w.Err != nil || short {
 		// The client counts on Content-Length; a reset tells it that less came.
 		if w.Err == nil {
 			w.Err = st.Flush()

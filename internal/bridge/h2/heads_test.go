@@ -77,7 +77,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			st.writing.Status, st.writing.Length = 200, -1
 			st.Head(200, map[string][]string{"X": {strings.Repeat("~", size)}})
 			st.Complete(nil)
-			st.Finish(nil)
+			st.Finish(nil, false)
 			return st.writing.Err
 		}, 0},
 		{"interim", func(st *stream) error {

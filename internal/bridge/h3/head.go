@@ -86,12 +86,12 @@ func (st *stream) commit(a, b []byte) error {
 }
 
 // Finish implements bridge.Message.
-func (st *stream) Finish(h http.Header) conn.Next {
+func (st *stream) Finish(h http.Header, short bool) conn.Next {
 	w := st.writing
 	if w.Err != nil {
 		return conn.Close
 	}
-	if w.Err = st.Flush(); w.Err != nil || w.Short(st.IsHEAD) {
+	if w.Err = st.Flush(); w.Err != nil || short {
 		// The client counts on Content-Length; a reset tells it that less came.
 		return conn.Close
 	}

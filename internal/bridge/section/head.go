@@ -254,11 +254,6 @@ func (w *Writing) Gathered() []byte {
 	return have
 }
 
-// Short reports whether the body is not as long as the head says.
-func (w *Writing) Short(isHEAD bool) bool {
-	return !isHEAD && w.Length != -1 && bridge.BodyAllowed(w.Status) && w.Length != w.Written
-}
-
 // Tail returns the section of the trailers among the handler's fields, empty if there are none: as
 // with net/http, an answer to HEAD has none.
 func (w *Writing) Tail(h http.Header, isHEAD bool) []byte {
