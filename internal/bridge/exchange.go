@@ -42,8 +42,6 @@ type Exchange struct {
 	Way    stats.Way
 	learns bool // the placement has a record of it
 	quick  bool // the handler may run on the loop
-	// InTurn: the handler began in the turn of the loop in which the request had come.
-	InTurn bool
 
 	facts  atomic.Uint32
 	IsHEAD bool

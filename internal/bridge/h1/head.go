@@ -149,7 +149,7 @@ func (x *exchange) Complete(p []byte) error {
 	add := extra{length: -1, altSvc: x.s.AltSvc.Line()}
 	switch {
 	case h.hasDate:
-	case x.InTurn && x.s.Link.OnLoop():
+	case !x.Time.Queued && x.s.Link.OnLoop():
 		add.date = x.Time.HeadAt() // the loop's time: the handler still has the lease
 	default:
 		add.date = sys.Nanotime()

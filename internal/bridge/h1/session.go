@@ -327,10 +327,7 @@ func (s *Session) servePlain(r *request, n int, t bridge.Timing, route string, b
 	quick := (x.Place(route, memo) || busy) && here
 	if x.Time.Select(s.Link.Tally(), quick); !quick {
 		x.Way = s.way(stats.Pooled)
-	}
-	if here {
-		x.InTurn = x.Time.HeadAt() == s.Link.Now()
-		x.Time.Queued = x.Time.Queued || !quick
+		x.Time.Queued = x.Time.Queued || here
 	}
 	s.cur.Store(x)
 	if here && !quick {

@@ -70,7 +70,7 @@ func (st *stream) Complete(p []byte) error {
 
 // now returns the time for the Date field: the loop's, if the handler still has the lease.
 func (st *stream) now() int64 {
-	if st.InTurn && st.place.Held() {
+	if st.inTurn && st.place.Held() {
 		return st.Time.Since
 	}
 	return sys.Nanotime()

@@ -40,6 +40,7 @@ type stream struct {
 	hasSlot   bool        // of Server.MaxHandlers
 	fed       bool        // it is in Session.fed
 	tunnelled bool        // the tunnel runs; for Late, which has no lock
+	inTurn    bool        // the handler began in the turn of the loop in which the request had come
 	direct    *request    // that a direct handler is to have
 	length    int64       // declared, -1 for none
 	trailer   http.Header // announced; values when they have come
@@ -227,7 +228,7 @@ func (s *Session) admit(st *stream, inline bool) (kept bool) {
 		return true
 	}
 	st.become(stateRunning)
-	st.Way, st.InTurn = stats.Inline, st.Time.Since == s.Link.Now()
+	st.Way, st.inTurn = stats.Inline, st.Time.Since == s.Link.Now()
 	s.runsHere(st)
 	if !s.Link.Start(st, &st.place) {
 		return false
