@@ -119,7 +119,7 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 		return 0, err
 	}
 	if !w.wroteHeader {
-		w.writeHeader(http.StatusOK)
+		w.head(http.StatusOK)
 	}
 	w.flushStage()
 	if _, can := w.x.c.Link.(conn.Splicer); !can || w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {

@@ -89,10 +89,6 @@ func (w *Response) Header() http.Header {
 func (w *Response) WriteHeader(code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.writeHeader(code)
-}
-
-func (w *Response) writeHeader(code int) {
 	switch {
 	case w.hijacked():
 		if code == 0 || int(w.status) != code { // that of passOn may have been kept back by what wraps w
@@ -107,17 +103,26 @@ func (w *Response) writeHeader(code int) {
 	case code < 100 || code > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", code))
 	}
-	if code < 101 || code > 199 {
+	if code > 199 || code == http.StatusSwitchingProtocols {
+		w.head(code)
+		return
+	}
+	if code == http.StatusContinue {
+		w.noContinue()
+	}
+	// An interim response is sent immediately (RFC 9110 section 15.2).
+	w.begin()
+	if w.Err == nil {
+		w.failed(w.x.m.Interim(code, w.header))
+	}
+}
+
+// head makes the head of a response that has none and may still get one. mu is held.
+func (w *Response) head(code int) {
+	if code != http.StatusSwitchingProtocols {
 		w.noContinue()
 	}
 	w.begin()
-	if code <= 199 && code != http.StatusSwitchingProtocols {
-		// An interim response is sent immediately (RFC 9110 section 15.2).
-		if w.Err == nil {
-			w.failed(w.x.m.Interim(code, w.header))
-		}
-		return
-	}
 	w.wroteHeader, w.Status = true, code
 	w.x.m.Head(code, w.header)
 }
@@ -180,9 +185,10 @@ func (w *Response) beginWrite(n int) error {
 		}
 		return err
 	}
-	w.noContinue()
-	if !w.wroteHeader {
-		w.writeHeader(http.StatusOK)
+	if w.wroteHeader {
+		w.noContinue()
+	} else {
+		w.head(http.StatusOK)
 	}
 	if n == 0 {
 		return nil
@@ -261,7 +267,7 @@ func (w *Response) FlushError() error {
 		return errDone
 	}
 	if !w.wroteHeader {
-		w.writeHeader(http.StatusOK)
+		w.head(http.StatusOK)
 	}
 	w.flushStage()
 	return w.flush()
@@ -367,7 +373,7 @@ func (w *Response) implicitHeader() {
 			status = bad
 		}
 	}
-	w.writeHeader(status)
+	w.head(status)
 }
 
 // abort ends the response of a handler that panicked. What was already flushed or gathered

@@ -67,7 +67,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 	}
 	w.noContinue()
 	if !w.wroteHeader { // what wraps w may have kept it back
-		w.writeHeader(status)
+		w.head(status)
 	}
 	if exact && w.Status != status || !exact && w.Status == http.StatusSwitchingProtocols {
 		return errStatus
