@@ -246,7 +246,7 @@ func (f *fake) Expired() Next {
 	return Close
 }
 
-// waited reports whether the last user code has waited for the peer.
+// waited reports whether the user code that runs has waited for the peer.
 func (f *fake) waited() bool {
 	w := f.waits.Load()
 	return w != nil && w.waited.Load()

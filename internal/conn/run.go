@@ -13,9 +13,6 @@ import (
 
 // Do implements Link.
 func (c *Conn) Do(u UserCode) (ran, waited bool) {
-	if w := c.waits.Load(); w != nil {
-		w.waited.Store(false)
-	}
 	if !c.off {
 		c.enterLoop()
 	} else if c.state.Load()&shut != 0 {
@@ -53,8 +50,7 @@ func (c *Conn) exit() (waited bool) {
 		l.unwatch()
 	}
 	if w := c.waits.Load(); w != nil {
-		w.clear(c.queue.Load())
-		waited = w.waited.Load()
+		waited = w.clear(c.queue.Load())
 	}
 	c.leaveLoop()
 	return waited

@@ -14,7 +14,7 @@ import (
 // is allocated at the first of either, and then stays with the connection.
 type waits struct {
 	read, write side
-	// waited: user code has waited since Do began.
+	// waited: user code has waited since the last has ended.
 	waited atomic.Bool
 	// posted are the functions that Ready is to call; used by the loop only.
 	posted []func() Next
@@ -64,9 +64,9 @@ func (w *waits) over(wait uint32) bool {
 	return dl != 0 && sys.Nanotime() >= dl
 }
 
-// clear clears the deadlines. Data that the user code has left in q keeps the
-// one for writing.
-func (w *waits) clear(q *queue) {
+// clear ends the waits of user code, and reports whether there were any. Its deadlines are cleared, but data that it
+// has left in q keeps the one for writing.
+func (w *waits) clear(q *queue) (waited bool) {
 	if w.read.deadline.Load() != 0 {
 		w.read.deadline.Store(0)
 	}
@@ -76,6 +76,10 @@ func (w *waits) clear(q *queue) {
 			q.Limit(dl)
 		}
 	}
+	if waited = w.waited.Load(); waited {
+		w.waited.Store(false)
+	}
+	return waited
 }
 
 // sleep waits until an event sets ready, the side's deadline passes, or stall
