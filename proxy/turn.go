@@ -26,9 +26,12 @@ type turn struct {
 }
 
 // Wait implements outbound.Route.
-func (t *trip) Wait(x *outbound.Exchange) (now *outbound.Server, waits bool) {
-	u := t.u
-	u.budget.Request(t.begin)
+func (t *trip) Wait(x *outbound.Exchange) (first *outbound.Server, waits bool) {
+	u, at := t.u, t.begin
+	if t.later { // its body has been waited for
+		at = now()
+	}
+	u.budget.Request(at)
 	if t.pick != nil {
 		return t.take(t.pick), false
 	}
