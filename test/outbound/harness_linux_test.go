@@ -145,7 +145,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *gateway) ServeDirect(x *direct.Exchange) bool {
 	p := outbound.NewPlan()
-	p.Route, p.Server, p.Terms, p.Again, p.Via = &trip{g: g}, g.servers[0], g.terms, g.again, "test"
+	p.Route, p.Terms, p.Again, p.Via = &trip{g: g}, g.terms, g.again, "test"
 	p.Request.Via = "test"
 	return (*wire.Exchange)(x).Forward(p)
 }
@@ -157,7 +157,7 @@ type trip struct {
 	over  bool
 }
 
-func (r *trip) Wait(*outbound.Exchange) (*outbound.Server, bool) { return nil, false }
+func (r *trip) Wait(*outbound.Exchange) (*outbound.Server, bool) { return r.g.servers[0], false }
 
 func (r *trip) Failed(a *retry.Attempt, idle int64, _ error) (next *outbound.Server, fresh bool) {
 	g := r.g
