@@ -121,7 +121,7 @@ func run(ctx context.Context, srv *Server, grace time.Duration, serve []func() e
 	}
 	defer cancel()
 	stopped := make(chan error, 1)
-	go func() { stopped <- srv.stop(bound, grace, returned, left, drains) }()
+	go func(drains bool) { stopped <- srv.stop(bound, grace, returned, left, drains) }(drains)
 	for {
 		select {
 		case err := <-stopped:

@@ -46,6 +46,10 @@ func TestUpgradeChild(t *testing.T) {
 	mux.Handle("/ws", sockets)
 	mux.Handle("/sse", streams)
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
+	mux.HandleFunc("/wait", func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println("waiting")
+		<-r.Context().Done()
+	})
 	up := new(chert.Upgrader)
 	srv := &chert.Server{
 		Addr: "127.0.0.1:0", Handler: mux, Upgrader: up, ErrorLog: servertest.NewLogger(os.Stdout),
@@ -116,28 +120,34 @@ func pidOn(c *servertest.Client) (pid int, last bool) {
 	return pid, res.Close
 }
 
-// A program that serves by Run is upgraded by a signal: its clients are told to come again, each as its protocol has
-// it, and a process that cannot serve changes nothing.
-func TestUpgrade(t *testing.T) {
-	t.Parallel()
+// startUpgraded starts the first process. Its output is read by lines, and at the end as it is.
+func startUpgraded(t *testing.T) (u *upgraded, cmd *exec.Cmd, stdout io.Reader) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "chert") // a short path, for the socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cmd := exec.Command(os.Args[0], "-test.run=^TestUpgradeChild$", "-test.count=1")
+	cmd = exec.Command(os.Args[0], "-test.run=^TestUpgradeChild$", "-test.count=1")
 	cmd.Env = append(os.Environ(), upgradeEnv+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
+	if stdout, err = cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	u := &upgraded{t: t, dir: dir, lines: bufio.NewScanner(stdout)}
+	return &upgraded{t: t, dir: dir, lines: bufio.NewScanner(stdout)}, cmd, stdout
+}
+
+// A program that serves by Run is upgraded by a signal: its clients are told to come again, each as its protocol has
+// it, and a process that cannot serve changes nothing.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	u, cmd, stdout := startUpgraded(t)
+	dir := u.dir
 	addr, socket := u.wants("addr "), filepath.Join(dir, "socket")
 	servertest.Eventually(t, "the socket", func() bool { _, err := os.Stat(socket); return err == nil })
 	first := u.pidOf("tcp", addr)
@@ -202,5 +212,24 @@ func TestUpgrade(t *testing.T) {
 	}
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("the last process has left its socket: %v", err)
+	}
+}
+
+// Signals to a process that has been replaced, and has a request still, end its drain and then the process. With the
+// race detector the process fails if it reports something.
+func TestUpgradeSignals(t *testing.T) {
+	t.Parallel()
+	u, cmd, _ := startUpgraded(t)
+	c := servertest.Dial(t, u.wants("addr "))
+	c.Send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
+	u.wants("waiting")
+	syscall.Kill(cmd.Process.Pid, syscall.SIGUSR2)
+	u.wants("replaced")
+	syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
+	syscall.Kill(cmd.Process.Pid, syscall.SIGINT)
+	u.wants("ended: chert: second signal")
+	state, err := cmd.Process.Wait()
+	if err != nil || !state.Success() {
+		t.Errorf("%v %v", state, err)
 	}
 }
