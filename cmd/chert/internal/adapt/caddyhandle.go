@@ -91,6 +91,9 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 		c.unknown(b.try)
 		b.guarded = true
 	}
+	if b.asks && b.cut { // Caddy asks about the path that is left, chert about what the client has sent
+		b.guarded = true
+	}
 	files := b.proxy == nil && b.files && !b.guarded && below && b.root != "" && !strings.Contains(b.root, "{") &&
 		(pattern != "" || !hasKey(s.keys, "proxy"))
 	if !ok || b.proxy == nil && !files {
