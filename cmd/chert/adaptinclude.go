@@ -27,7 +27,10 @@ func included(file string) adapt.Source {
 		}
 		names := []string{name}
 		if strings.ContainsAny(name, "*?[") {
-			if names, err = filepath.Glob(name); err != nil {
+			if names, err = filepath.Glob(name); err == nil {
+				err = unreadable(filepath.Dir(name))
+			}
+			if err != nil {
 				return nil, err
 			}
 			names = slices.DeleteFunc(names, func(n string) bool { // as in a shell
@@ -43,6 +46,33 @@ func included(file string) adapt.Source {
 		}
 		return all, nil
 	}
+}
+
+// unreadable returns the error of a folder that a pattern is for, or was looked for in, and that may not be read: it
+// looks empty to filepath.Glob, and nginx, which reads as root, finds the rules in it.
+func unreadable(pattern string) error {
+	if above := filepath.Dir(pattern); above != pattern && strings.ContainsAny(pattern, "*?[") {
+		if err := unreadable(above); err != nil {
+			return err
+		}
+	}
+	folders := []string{pattern}
+	if strings.ContainsAny(pattern, "*?[") {
+		folders, _ = filepath.Glob(pattern)
+	}
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		if err == nil && info.IsDir() {
+			var f *os.File
+			if f, err = os.Open(folder); err == nil {
+				f.Close()
+			}
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 func isFile(name string) bool {

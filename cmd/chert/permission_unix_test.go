@@ -97,3 +97,16 @@ func TestKeyPermission(t *testing.T) {
 	unprivileged(t, "chert: no permission to write "+quote(filepath.Join(www, ".state", "self"))+"; choose a folder you may write to with --tls-storage",
 		"serve", www, "--listen", "127.0.0.1:0", "--tls-self", "--tls-storage", filepath.Join(www, ".state"))
 }
+
+// A folder of included files that cannot be read may have the rules of who may have what.
+func TestIncludePermission(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	file, rules := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "rules")
+	write(t, file, "server { listen 80; server_name a.example; root /w; include rules/*.conf; }\n")
+	write(t, filepath.Join(rules, "deny.conf"), "deny all;\n")
+	if err := os.Chmod(rules, 0o111); err != nil {
+		t.Fatal(err)
+	}
+	unprivileged(t, file+":1: include rules/*.conf is left out: open "+rules+": permission denied", "adapt", file)
+}
