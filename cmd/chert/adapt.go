@@ -100,7 +100,7 @@ func noteLine(file string, n adapt.Note) string {
 	if n.File != "" {
 		file = n.File
 	}
-	return fmt.Sprintf("%s:%d: %s", file, n.Line, printable(n.Text))
+	return printable(fmt.Sprintf("%s:%d: %s", file, n.Line, n.Text))
 }
 
 // printable replaces what a terminal, or a comment of TOML, must not get.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -66,6 +67,14 @@ func TestAdaptIncludes(t *testing.T) {
 	code, stdout, stderr = inProcess(t, "adapt", filepath.Join(enabled, "a"))
 	if code != exitFailure || stderr != snippet+":2: magic is left out\n" || !strings.Contains(stdout, "deny = [\"all\"]") {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
+	}
+	if runtime.GOOS != "windows" { // which has no such names; a line of its own would be no comment of the output
+		write(t, filepath.Join(enabled, "c\ndeny = []"), "magic on;")
+		write(t, file, "http { include sites-enabled/c*; }\n")
+		if _, stdout, _ = inProcess(t, "adapt", file); !strings.Contains(stdout, "c?deny = []:1: magic is left out\n") {
+			t.Error(stdout)
+		}
+		write(t, file, "http { include snippets/*; }\n")
 	}
 	write(t, snippet, "}\n")
 	code, stdout, stderr = inProcess(t, "adapt", file)

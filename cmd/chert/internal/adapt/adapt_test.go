@@ -233,6 +233,8 @@ func TestCaddy(t *testing.T) {
 		{"{\n\tservers {\n\t\ttrusted_proxies static 192.0.2.1 private_ranges\n\t\tstrict_sni_host\n\t}\n}\nhttp://a.example {\n\treverse_proxy :9\n\t@x remote_ip 10.0.0.1\n\tabort @x\n}\n",
 			"listen = [\":80\"]\ntrusted_proxies = [\"192.0.2.1\", \"192.168.0.0/16\", \"172.16.0.0/12\", \"10.0.0.0/8\", \"127.0.0.0/8\", \"fd00::/8\", \"::1\"]\n\n" +
 				"[[site]]\nhosts = [\"a.example\"]\nproxy = \"127.0.0.1:9\"\ndeny = [\"10.0.0.1\"]\n", "4: strict_sni_host is left out 9: remote_ip is the address of the proxy"},
+		{"{\n\tservers {\n\t\ttrusted_proxies static 192.0.2.1\n\t\tclient_ip_headers X-Client\n\t}\n}\nhttp://a.example {\n\treverse_proxy :9\n}\n",
+			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nproxy = \"127.0.0.1:9\"\n", "3: trusted_proxies is left out 4: client_ip_headers is left out"},
 		{"{\n\tservers :8080 {\n\t\ttrusted_proxies static 192.0.2.1\n\t}\n}\nhttp://a.example {\n\treverse_proxy :9\n}\n",
 			"listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nproxy = \"127.0.0.1:9\"\n", "3: trusted_proxies is left out"},
 		{"a {\n", "", "a { has no }"},

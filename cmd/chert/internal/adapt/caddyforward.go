@@ -57,9 +57,10 @@ func asked(d *directive, args []string) (lines []string) {
 
 // servers reads the global option: of it, who the proxies in front are.
 func (c *caddy) servers(d *directive, all []directive) {
+	other := named(d.block, "client_ip_headers") != nil // the address is not in X-Forwarded-For, or not there alone
 	for i := range d.block {
 		in := &d.block[i]
-		if in.name() != "trusted_proxies" || len(d.words) > 1 || in.arg(0) != "static" || len(in.words) < 3 {
+		if in.name() != "trusted_proxies" || other || len(d.words) > 1 || in.arg(0) != "static" || len(in.words) < 3 {
 			c.unknown(in)
 			continue
 		}
