@@ -228,8 +228,7 @@ func TestUpgradeSignals(t *testing.T) {
 	syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGINT)
 	u.wants("ended: chert: second signal")
-	state, err := cmd.Process.Wait()
-	if err != nil || !state.Success() {
-		t.Errorf("%v %v", state, err)
+	if err := cmd.Wait(); err != nil { // which closes its output; the process in its place ends with the test
+		t.Error(err)
 	}
 }
