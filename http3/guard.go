@@ -16,9 +16,9 @@ import (
 
 // This file is the functions and keys of a tls.Config, which crypto/tls calls on goroutines of its own: a panic there
 // would end the process, and the end of such a goroutine leave quic-go's waiting for good. Here both end the
-// handshake, as over TCP.
+// handshake, as over TCP. Rand, Time and KeyLogWriter are called as they are.
 
-var errPanic = errors.New("a function of TLSConfig has panicked")
+var errPanic = errors.New("a function of TLSConfig has not returned")
 
 // call calls such a function, on another goroutine, which it may end.
 func (s *server) call(f func() error) (err error) {

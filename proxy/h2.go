@@ -192,8 +192,8 @@ var (
 // maxLooks is how often the Transport may look for a connection, to send a request or to send it again.
 const maxLooks = 8
 
-// maxFirst is on how many connections a request may be sent as the first. There is room for it, so that a server which
-// does not accept that leaves, or accepts none.
+// maxFirst is how many new connections a request that has been sent may be given. The first request on a connection
+// has room, so a server that does not accept it is about to leave, or accepts none.
 const maxFirst = 2
 
 // firstLook is how long is waited before the second look, about; each time it is twice as long.

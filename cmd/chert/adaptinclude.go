@@ -58,7 +58,10 @@ func unreadable(pattern string) error {
 	}
 	folders := []string{pattern}
 	if strings.ContainsAny(pattern, "*?[") {
-		folders, _ = filepath.Glob(pattern)
+		var err error
+		if folders, err = filepath.Glob(pattern); err != nil {
+			return err
+		}
 	}
 	for _, folder := range folders {
 		info, err := os.Stat(folder)

@@ -201,7 +201,7 @@ func TestCaddyHandle(t *testing.T) {
 	}
 }
 
-// Passwords for a path are asked for in all that the site and its routes have there. If that cannot be, nobody gets it.
+// Passwords for a path protect all that the site and its routes have there. What cannot be protected is denied to all.
 func TestCaddyPasswords(t *testing.T) {
 	t.Parallel()
 	const (
