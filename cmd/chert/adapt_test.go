@@ -82,3 +82,25 @@ func TestAdaptIncludes(t *testing.T) {
 		t.Errorf("%d %s %s, want %s", code, stdout, stderr, want)
 	}
 }
+
+// What is cut off the path of a request that is forwarded is cut off every path, one with a line break in it too, and
+// what is hidden there is compared with what is left.
+func TestAdaptCutsEveryPath(t *testing.T) {
+	t.Parallel()
+	app := addrOfServer(echo(t, "app"))
+	file := filepath.Join(t.TempDir(), "nginx.conf")
+	write(t, file, "server { listen 80; server_name x; proxy_redirect off; location /api/ { proxy_pass http://"+app+"/; }\n"+
+		"location /b { proxy_pass http://"+app+"/c; location /b/key { deny all; } }\n"+
+		"location /d/ { rewrite ^/d/(.*)$ /$1 break; proxy_pass http://"+app+"; } }\n")
+	_, text, _ := inProcess(t, "adapt", file)
+	p, _ := startConfig(t, text, nil)
+	for target, want := range map[string]string{
+		"/api/x": "app GET /x ", "/api/x%0Ay": "app GET /x%0Ay ", "/api/%0A": "app GET /%0A ", "/b/x%0Ay": "app GET /c/x%0Ay ",
+		"/d/x%0Ay": "app GET /x%0Ay ", "/b/key%0A": "",
+	} {
+		status, body := rawTo(t, p.urls[0], "x", target)
+		if want == "" && status != 404 || !strings.HasPrefix(body, want) {
+			t.Errorf("%s: %d %q, want %q", target, status, body, want)
+		}
+	}
+}

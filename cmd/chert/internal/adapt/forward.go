@@ -125,7 +125,7 @@ func hasOnly(d *directive, args ...string) bool { return slices.Equal(d.words[1:
 
 // moved are the lines of a rewrite of all that begins with a path, which gets another beginning.
 func moved(path, to string) []string {
-	return []string{"from = " + quote("^"+regexp.QuoteMeta(path)+"(.*)$"), "to = " + quote(to+"{1}")}
+	return []string{"from = " + quote("(?s)^"+regexp.QuoteMeta(path)+"(.*)$"), "to = " + quote(to+"{1}")}
 }
 
 // merged returns keys with those of own added.

@@ -77,10 +77,10 @@ func TestNginxGuards(t *testing.T) {
 		{app + "location /p { deny all; }", "hidden = [\"/p*?\"]\n[[site.route]]\npath = \"/{path...}\"\n" + proxied + "hidden = [\"/p*?\"]\n" + refused + strings.Replace(refused, "/{path...}", "", 1), "location /p is for all that begins with it"},
 		{"location /p/ { " + pass + "} location /p/q { deny all; }", site + "hidden = [\"/p/q*?\"]\n" + forwarded + "hidden = [\"/p/q*?\"]\n" + under, "location /p/q is for all that begins with it"},
 		{"location /p/ { proxy_pass http://127.0.0.1:9/; proxy_set_header Host $host; } location ~ ^/p/q { " + auth + " }",
-			site + "hidden = [\"/p/q*?\"]\n" + forwarded + "hidden = [\"/q*?\"]\n[[site.route.rewrite]]\nfrom = \"^/p/(.*)$\"\nto = \"/{1}\"\n" + "[[site.route]]\npath = \"/p/q/{path...}\"\nroot = \"/w/p/q\"\n" + asked + "hidden = []\n", "begins with it"},
+			site + "hidden = [\"/p/q*?\"]\n" + forwarded + "hidden = [\"/q*?\"]\n[[site.route.rewrite]]\nfrom = \"(?s)^/p/(.*)$\"\nto = \"/{1}\"\n" + "[[site.route]]\npath = \"/p/q/{path...}\"\nroot = \"/w/p/q\"\n" + asked + "hidden = []\n", "begins with it"},
 		{"location /p/ { proxy_pass http://127.0.0.1:9/v[/; proxy_set_header Host $host; location /p/q { internal; } }",
 			site + "hidden = [\"/p/q\", \"/p/q*?\"]\n[[site.route]]\npath = \"/p/q/{path...}\"\nrespond = 404\n" + forwarded + "hidden = [\"/v\\\\[/q\", \"/v\\\\[/q*?\"]\n" +
-				"[[site.route.rewrite]]\nfrom = \"^/p/(.*)$\"\nto = \"/v[/{1}\"\n", "location /p/q is left out"},
+				"[[site.route.rewrite]]\nfrom = \"(?s)^/p/(.*)$\"\nto = \"/v[/{1}\"\n", "location /p/q is left out"},
 		{"location /p/ { alias /d/; } location /p/q { deny all; } location /a/ { " + pass + "}", site + "hidden = [\"/p/q*?\"]\n[[site.route]]\npath = \"/p/{path...}\"\nroot = \"/d\"\nhidden = [\"/q*?\"]\n" +
 			under + "[[site.route]]\npath = \"/a/{path...}\"\n" + proxied, "begins with it"},
 		{"location /p { deny all; } location /pages/ { expires 1h; }", site + "hidden = [\"/p*?\"]\n" + refused + strings.Replace(refused, "/{path...}", "", 1) +

@@ -170,7 +170,7 @@ func (r *route) rewritable() bool {
 // moving is what the table begins with that forwards what a route has below another path, up to that path.
 func (r *route) moving() string {
 	path, _ := r.path()
-	return "[[site.route.rewrite]]\nfrom = " + quote("^"+regexp.QuoteMeta(path)+"(.*)$") + "\nto = \""
+	return "[[site.route.rewrite]]\nfrom = " + quote("(?s)^"+regexp.QuoteMeta(path)+"(.*)$") + "\nto = \""
 }
 
 // errorPage translates error_page with a file.

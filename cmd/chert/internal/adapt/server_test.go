@@ -113,18 +113,18 @@ func TestNginxPaths(t *testing.T) {
 	}
 	for _, tt := range []struct{ in, out, note string }{
 		{api + "rewrite ^/api/v1/(.*)$ /api/v2/$1 last;", site + route + rewrite("site.route", "^/api/v1/(.*)$", "/api/v2/{1}"), ""},
-		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/{1}"), ""},
-		{"location /a/ { rewrite ^/a(/.*) /c$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}"), ""},
-		{"location /a/ { rewrite ^/a/?(.*)$ /$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/{1}"), ""},
+		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "(?s)^/a/(.*)$", "/{1}"), ""},
+		{"location /a/ { rewrite ^/a(/.*) /c$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "(?s)^/a/(.*)$", "/c/{1}"), ""},
+		{"location /a/ { rewrite ^/a/?(.*)$ /$1 break; proxy_pass http://b; proxy_redirect off; }", site + forwarded("/a/{path...}") + rewrite("site.route", "(?s)^/a/(.*)$", "/{1}"), ""},
 		{"location /a/ { rewrite ^/a/(.*)$ /$1 last; proxy_pass http://b; }", site + forwarded("/a/{path...}"), "rewrite of a location is left out"},
 		{"location /a/ { rewrite ^/a/b/(.*)$ /$1 break; proxy_pass http://b; }", site + forwarded("/a/{path...}"), "rewrite of a location is left out"},
-		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b/c/; }", site + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}"),
+		{"location /a/ { rewrite ^/a/(.*)$ /$1 break; proxy_pass http://b/c/; }", site + forwarded("/a/{path...}") + rewrite("site.route", "(?s)^/a/(.*)$", "/c/{1}"),
 			"rewrite of a location is left out"},
 		{"location /a { rewrite ^/a/?(.*)$ /$1 break; proxy_pass http://b; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + forwarded("/a"),
 			"rewrite of a location is left out"},
 		{"location /a { proxy_pass http://b/a; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + forwarded("/a"), "all that begins with it"},
-		{"location /a { proxy_pass http://b/c; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + rewrite("site.route", "^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c") +
-			forwarded("/a") + rewrite("site.route", "^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c"), "all that begins with it"},
+		{"location /a { proxy_pass http://b/c; }", site + "hidden = [\"/a*?\"]\n" + forwarded("/a/{path...}") + rewrite("site.route", "(?s)^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c") +
+			forwarded("/a") + rewrite("site.route", "(?s)^/a/(.*)$", "/c/{1}") + rewrite("site.route", "^/a$", "/c"), "all that begins with it"},
 		{"location /a { proxy_pass http://b/c/; }", site + "hidden = [\"/a*?\"]\n[[site.route]]\npath = \"/a/{path...}\"\nrespond = 502\n[[site.route]]\npath = \"/a\"\nrespond = 502\n",
 			"only one of the two ends in a slash"},
 
@@ -146,7 +146,7 @@ func TestNginxPaths(t *testing.T) {
 		{api + "rewrite /v1/ /b;", site + route, "is left out"},
 		{api + "rewrite ^/(.*)$ /$1;", site + route, "is left out"},
 		{"location /api/ { return 404; } rewrite ^/api/x /api/y;", site + "[[site.route]]\npath = \"/api/{path...}\"\nrespond = 404\n", "is left out"},
-		{strings.Replace(api, ":9;", ":9/;", 1) + "rewrite ^/api/x /api/y;", site + route + "[[site.route.rewrite]]\nfrom = \"^/api/(.*)$\"\nto = \"/{1}\"\n", "is left out"},
+		{strings.Replace(api, ":9;", ":9/;", 1) + "rewrite ^/api/x /api/y;", site + route + "[[site.route.rewrite]]\nfrom = \"(?s)^/api/(.*)$\"\nto = \"/{1}\"\n", "is left out"},
 		{api + "location / { auth_basic off; } rewrite ^/a/(.*)$ /b/$1;", route + "[[site.route]]\npath = \"/{path...}\"\nroot = \"/w\"\nbasic_auth = false\n" + rewrite("site.route", "^/a/(.*)$", "/b/{1}"), ""},
 
 		{"error_page 500 /50x.html; location = /50x.html { root /e; }", site + "[site.errors]\n500 = \"/e/50x.html\"\n", "location /50x.html is left out"},
