@@ -84,6 +84,9 @@ func (o *output) note(line int, format string, args ...any) {
 
 // unknown notes a directive that is left out, with what chert has instead.
 func (o *output) unknown(d *directive) {
+	if d.noted {
+		return
+	}
 	text, key := d.name()+" is left out", strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))
 	if d.name() == "include" {
 		text = "include " + d.arg(0) + " is left out"

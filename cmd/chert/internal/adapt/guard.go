@@ -2,6 +2,7 @@ package adapt
 
 import (
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -12,10 +13,12 @@ import (
 var guards = strings.Fields(`auth_delay satisfy secure_link secure_link_md5 valid_referers js_access limit_except
 	ssl_crl ssl_ocsp`)
 
-// isGuard reports whether d is one of those, or of a module for access.
+// isGuard reports whether d is one of those, or of a module for access, or includes a file that was not read.
 func isGuard(d *directive) bool {
 	name, v := d.name(), d.arg(0)
 	switch {
+	case name == "include":
+		return d.noted && !slices.Contains(harmless, path.Base(v))
 	case v == "off" || name == "satisfy" && v == "all":
 		return false
 	case strings.HasPrefix(name, "auth_basic"), strings.HasPrefix(name, "auth_http"):
@@ -57,7 +60,11 @@ func withholds(d *directive) bool {
 
 // denied is for a directive that is left out and says who may have what l is.
 func (t *inServer) denied(d *directive, l *level) {
-	t.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", d.name())
+	says := "says"
+	if d.name() == "include" {
+		says = "may say"
+	}
+	t.note(d.line, "%s %s who may have it, so nobody may: deny is \"all\"", d.name(), says)
 	l.key("deny", nobody)
 	t.guarded = t.guarded || l.name == "site"
 }

@@ -1,6 +1,8 @@
 package adapt
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -24,6 +26,7 @@ type includes struct {
 	source Source
 	left   int      // of maxIncluded
 	within []string // the files that include the one at hand
+	server bool     // a server block is around what is at hand
 }
 
 // An origin is a file whose lines are numbered from base on, so that a line of a note tells the file too.
@@ -37,7 +40,10 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 	for i := range all {
 		d := all[i]
 		if d.block != nil {
-			if d.block, err = n.replaced(d.block); err != nil {
+			outer := n.server
+			n.server = outer || d.name() == "server"
+			d.block, err = n.replaced(d.block)
+			if n.server = outer; err != nil {
 				return nil, err
 			}
 			if d.block == nil {
@@ -53,7 +59,7 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 		}
 		files, err := n.source(d.arg(0))
 		if err != nil {
-			n.note(d.line, "include %s is left out: %v", d.arg(0), err)
+			out = append(out, n.lost(d, err)...)
 		}
 		for _, f := range files {
 			part, err := n.file(&d, f)
@@ -66,6 +72,20 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 	return out, nil
 }
 
+// lost leaves out a file. In a server or a location it stays as a guard, for which nobody may have that: nginx does not
+// start without the file, which may be what keeps something from some.
+func (n *includes) lost(d directive, err error) []directive {
+	n.note(d.line, "include %s is left out: %v", d.arg(0), err)
+	if d.noted = true; !n.server {
+		return nil
+	}
+	return []directive{d}
+}
+
+// harmless are files of nginx, of distributions and of Certbot that keep nothing from any client.
+var harmless = strings.Fields(`mime.types fastcgi_params fastcgi.conf uwsgi_params scgi_params proxy_params
+	options-ssl-nginx.conf`)
+
 // file returns what d includes of one file.
 func (n *includes) file(d *directive, f File) ([]directive, error) {
 	switch n.left -= max(len(f.Text), directiveBytes); {
@@ -73,11 +93,11 @@ func (n *includes) file(d *directive, f File) ([]directive, error) {
 		n.note(d.line, "include %s is left out: it is in itself", f.Name)
 		return nil, nil
 	case len(n.within) == maxDepth:
-		n.note(d.line, "include %s is left out: files are more than %d deep", f.Name, maxDepth)
-		return nil, nil
+		d.words = []string{d.name(), f.Name}
+		return n.lost(*d, fmt.Errorf("files are more than %d deep", maxDepth)), nil
 	case n.left < 0:
-		n.note(d.line, "include %s is left out: the files are longer than 4 MiB", f.Name)
-		return nil, nil
+		d.words = []string{d.name(), f.Name}
+		return n.lost(*d, errors.New("the files are longer than 4 MiB")), nil
 	}
 	base := n.base(f)
 	s := &scanner{text: f.Text, line: base + 1}

@@ -10,6 +10,7 @@ import (
 // Files are where they are included, and notes have their names and lines.
 func TestInclude(t *testing.T) {
 	t.Parallel()
+	const nobody = "deny = [\"all\"]\n"
 	const site = "\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n"
 	// lines that are long: 16 files with one are more than 4 MiB
 	long := "# " + strings.Repeat("x", MaxSize/4) + "\n"
@@ -41,11 +42,16 @@ func TestInclude(t *testing.T) {
 		{server("include guard;\nroot /w; some thing;"), site + "deny = [\"all\"]\n", "guard:2: magic is left out"},
 		{server("include guard;\nroot /w; some thing;"), site + "deny = [\"all\"]\n", ":2: some is left out"},
 		{server("root /w; location /b/ { include guard; }"), site + "[[site.route]]\npath = \"/b/{path...}\"\n" + "respond = 403\ndeny = [\"all\"]\n", "guard:2: magic is left out"},
-		{server("root /w;\ninclude gone;"), site, ":2: include gone is left out: there is no gone"},
+		{server("root /w;\ninclude gone;"), site + nobody, ":2: include gone is left out: there is no gone"},
+		{server("root /w; location /b/ { include gone; }"), site + "[[site.route]]\npath = \"/b/{path...}\"\n" + nobody + "root = \"/w/b\"\n", ":1: include may say who may have it, so nobody may"},
+		{server("root /w; location /b/ { allow all; }\ninclude gone;"), site + nobody + "[[site.route]]\npath = \"/b/{path...}\"\nroot = \"/w/b\"\n", ":2: include gone is left out"},
+		{server("root /w; location ~ \\.sql$ { include gone; }"), site + "hidden = [\"*.sql\"]\n", ":1: include gone is left out"},
+		{server("root /w; include gone/proxy_params;"), site, ":1: include gone/proxy_params is left out"},
+		{server("root /w;") + " include gone;", site, ":1: include gone is left out"}, // which may have other servers
 		{server("root /w; include itself;"), site, "itself:1: include itself is left out: it is in itself"},
 		{server("root /w; include other;"), site, "another:1: include other is left out: it is in itself"},
-		{server("root /w; include deep0;"), site, "deep31:1: include deep32 is left out: files are more than 32 deep"},
-		{server("root /w; include twice;"), site, "twice2:1: include long is left out: the files are longer than 4 MiB"},
+		{server("root /w; include deep0;"), site + nobody, "deep31:1: include deep32 is left out: files are more than 32 deep"},
+		{server("root /w; include twice;"), site + nobody, "twice2:1: include long is left out: the files are longer than 4 MiB"},
 		{server("include broken;"), "", `broken:2: a } without a {`},
 		{server("\ninclude open;"), "", "open:1: a { has no }"},
 	} {

@@ -13,6 +13,7 @@ type directive struct {
 	words []string
 	block []directive
 	line  int
+	noted bool // that it is left out
 }
 
 func (d *directive) name() string { return d.words[0] }
