@@ -120,6 +120,8 @@ func TestNginxToTLS(t *testing.T) {
 		redirect = "listen = [\":443\"]\nhttp_redirect = \":80\"" + site
 		alone    = "listen = [\":443\"]" + site
 		acme     = "location /.well-known/acme-challenge/ { root /v; } "
+		alone443 = "listen = [\":443\"]\n\n[[site]]\nhosts = [\"b.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\""
+		c        = "\n\n[[site]]\nhosts = [\"c.example\"]\nroot = \"/v\"\ntls_cert = \"c\"\ntls_key = \"k\"\n"
 		other    = "\n\n[[redirect]]\nhosts = [\"a.example\"]\nto = \"https://b.example{uri}\"\nstatus = 301"
 	)
 	for _, tt := range []struct{ plain, out, note string }{
@@ -176,6 +178,10 @@ func TestNginxToTLS(t *testing.T) {
 		{"listen 80; if ($slow) { return 503; }", "[[listen]]\naddress = \":443\"\n[[listen]]\naddress = \":80\"\ntls = false" + strings.Replace(site, "a.example", "b.example", 1), "if is left out"},
 		{"listen 80; } server { listen 80; server_name c.example; return 301 https://$host$request_uri;", strings.Replace(redirect, "a.example", "b.example", 1),
 			"b.example is not served on :80, where others are with TLS only"},
+		// An address with TLS for one server has it for all.
+		{"} server { listen 443; server_name c.example; root /v;", alone443 + strings.ReplaceAll(c, "tls_cert = \"c\"\ntls_key = \"k\"\n", ""),
+			":443 is with TLS, as of another server"},
+		{"} server { listen *:443; server_name c.example; root /v; ssl_certificate c; ssl_certificate_key k;", alone443 + c, ""},
 	} {
 		in := strings.Replace(strings.Replace(secure, "a.example", "b.example", 1), "root /w;", "root /w; "+tt.other, 1)
 		out, notes, err := Nginx(in)

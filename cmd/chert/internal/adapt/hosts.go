@@ -14,6 +14,7 @@ func (n *nginx) all() {
 	for i := range n.servers {
 		n.addresses(&n.servers[i])
 	}
+	n.share()
 	n.servers = slices.DeleteFunc(n.servers, n.unanswered())
 	for i := range n.servers {
 		secure = append(secure, n.servers[i].secure...)

@@ -89,6 +89,29 @@ func spaced(block []directive) {
 	}
 }
 
+// share makes an address one with TLS for all servers if it is for one: in nginx it is a property of the address.
+func (n *nginx) share() {
+	var all []string
+	for i := range n.servers {
+		all = append(all, n.servers[i].secure...)
+	}
+	for i := range n.servers {
+		s := &n.servers[i]
+		bare := len(s.secure) == 0 && !has(s.d.block, "ssl_certificate") && !has(n.outer, "ssl_certificate")
+		s.plain = slices.DeleteFunc(s.plain, func(addr string) bool {
+			if !slices.Contains(all, addr) {
+				return false
+			}
+			if bare {
+				n.note(s.d.line, "%s is with TLS, as of another server, whose certificate nginx uses: chert check "+
+					"wants one for this server too", addr)
+			}
+			s.secure = append(s.secure, addr)
+			return true
+		})
+	}
+}
+
 func unique(all []string) (out []string) {
 	for _, s := range all {
 		if !slices.Contains(out, s) {
