@@ -84,7 +84,7 @@ func (o *output) note(line int, format string, args ...any) {
 
 // unknown notes a directive that is left out, with what chert has instead.
 func (o *output) unknown(d *directive) {
-	if d.noted {
+	if d.lost && d.name() == "include" { // which has a note with the reason
 		return
 	}
 	text, key := d.name()+" is left out", strings.ToLower(strings.ReplaceAll(d.name(), "-", "_"))

@@ -51,6 +51,9 @@ func TestCaddyfile(t *testing.T) {
 			caddyTLS + caddySite + "root = \"/w\"\n" + auth, ""},
 		{"() {\n}\na.example {\n\troot * /w\n\timport\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "5: import is left out"},
 		{"import sites/*\na.example {\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "1: import is left out"},
+		{"a.example {\n\troot * /w\n\timport auth\n}\n", caddyTLS + caddySite + "root = \"/w\"\ndeny = [\"all\"]\n", "3: import may say who may have it"},
+		{"a.example {\n\thandle /p/* {\n\t\timport auth\n\t\treverse_proxy b:1\n\t}\n}\n", caddyTLS + caddySite + "[[site.route]]\npath = \"/p/{path...}\"\nproxy = \"b:1\"\ndeny = [\"all\"]\n",
+			"nobody may"},
 		{"&(r) {\n\troot * /x\n}\na.example {\n\troot * /w\n}\n", caddyTLS + caddySite + "root = \"/w\"\n", "1: &(r) is left out"},
 	} {
 		tt.run(t)

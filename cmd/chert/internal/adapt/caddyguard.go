@@ -13,6 +13,8 @@ func restricts(d *directive) bool {
 	switch d.name() {
 	case "basic_auth", "basicauth", "forward_auth", "abort", "error", "authorize", "authenticate", "jwtauth":
 		return true
+	case "import": // of a file that may restrict
+		return d.lost
 	case "respond":
 		return strings.HasPrefix(d.arg(0), "@")
 	}
@@ -52,7 +54,7 @@ func answering(d *directive) *directive {
 
 // denied is for a directive that is left out and says who may have a site.
 func (c *caddy) denied(s *site, d *directive) {
-	c.note(d.line, "%s says who may have it, so nobody may: deny is \"all\"", d.name())
+	c.note(d.line, "%s %s who may have it, so nobody may: deny is \"all\"", d.name(), d.says())
 	s.key("deny", nobody)
 }
 

@@ -18,7 +18,7 @@ func isGuard(d *directive) bool {
 	name, v := d.name(), d.arg(0)
 	switch {
 	case name == "include":
-		return d.noted && !slices.Contains(harmless, path.Base(v))
+		return d.lost && !slices.Contains(harmless, path.Base(v))
 	case v == "off" || name == "satisfy" && v == "all":
 		return false
 	case strings.HasPrefix(name, "auth_basic"), strings.HasPrefix(name, "auth_http"):
@@ -60,13 +60,17 @@ func withholds(d *directive) bool {
 
 // denied is for a directive that is left out and says who may have what l is.
 func (t *inServer) denied(d *directive, l *level) {
-	says := "says"
-	if d.name() == "include" {
-		says = "may say"
-	}
-	t.note(d.line, "%s %s who may have it, so nobody may: deny is \"all\"", d.name(), says)
+	t.note(d.line, "%s %s who may have it, so nobody may: deny is \"all\"", d.name(), d.says())
 	l.key("deny", nobody)
 	t.guarded = t.guarded || l.name == "site"
+}
+
+// says is what the note of a guard has.
+func (d *directive) says() string {
+	if d.lost {
+		return "may say"
+	}
+	return "says"
 }
 
 // condition translates an if that refuses clients without a certificate, or all hosts but one.

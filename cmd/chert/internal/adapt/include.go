@@ -76,7 +76,7 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 // start without the file, which may be what keeps something from some.
 func (n *includes) lost(d directive, err error) []directive {
 	n.note(d.line, "include %s is left out: %v", d.arg(0), err)
-	if d.noted = true; !n.server {
+	if d.lost = true; !n.server {
 		return nil
 	}
 	return []directive{d}

@@ -13,7 +13,7 @@ type directive struct {
 	words []string
 	block []directive
 	line  int
-	noted bool // that it is left out
+	lost  bool // it is for a file that was not read
 }
 
 func (d *directive) name() string { return d.words[0] }
