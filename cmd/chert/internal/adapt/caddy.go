@@ -101,6 +101,7 @@ func (c *caddy) site(d *directive) {
 	for i := range d.block {
 		c.in(s, answering(&d.block[i]))
 	}
+	c.tried(d.block)
 	c.files(s)
 	c.passwords(s)
 	c.cases(s)

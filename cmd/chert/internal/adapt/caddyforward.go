@@ -55,6 +55,21 @@ func asked(d *directive, args []string) (lines []string) {
 	return lines
 }
 
+// tried notes that Caddy asks about the name that try_files has found, and chert about what the client has sent.
+func (c *caddy) tried(block []directive) {
+	asks, try := -1, false
+	for i := range block {
+		if block[i].name() == "forward_auth" {
+			asks = i
+		}
+		try = try || block[i].name() == "try_files"
+	}
+	if try && asks >= 0 {
+		c.note(block[asks].line, "forward_auth is asked about the path that the client has sent; in Caddy about what "+
+			"try_files has made of it")
+	}
+}
+
 // servers reads the global option: of it, who the proxies in front are.
 func (c *caddy) servers(d *directive, all []directive) {
 	other := named(d.block, "client_ip_headers") != nil // the address is not in X-Forwarded-For, or not there alone

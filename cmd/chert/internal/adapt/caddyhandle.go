@@ -87,6 +87,7 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 	for i := range d.block {
 		b.read(&d.block[i])
 	}
+	c.tried(d.block)
 	if b.proxy != nil && b.try != nil { // which changes what is forwarded
 		c.unknown(b.try)
 		b.guarded = true

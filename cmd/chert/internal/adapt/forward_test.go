@@ -70,6 +70,8 @@ func TestForward(t *testing.T) {
 			"proxy = \"127.0.0.1:9\"\n[site.forward_auth]\nurl = \"http://localhost/v?x=1\"\nsocket = \"/run/a.sock\"\nheaders = [\"A\", \"B\"]\n", ""},
 		{"Caddy: who is asked of a path", "http://a.example {\n\thandle /x/* {\n\t\tforward_auth https://b.example {\n\t\t\turi /v\n\t\t}\n\t\treverse_proxy c:1\n\t}\n}\n",
 			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n[site.route.forward_auth]\nurl = \"https://b.example:443/v\"\n", ""},
+		{"Caddy: who is asked of what", "http://a.example {\n\tforward_auth b:1 {\n\t\turi /v\n\t}\n\troot * /w\n\ttry_files {path} /i\n\tfile_server\n}\n",
+			"root = \"/w\"\ntry = [\"{path}\", \"/i\"]\n[site.forward_auth]\nurl = \"http://b:1/v\"\n", "2: forward_auth is asked about the path that the client has sent"},
 		{"Caddy: who is asked of a path that is cut off", "http://a.example {\n\thandle_path /x/* {\n\t\tforward_auth b:1 {\n\t\t\turi /v\n\t\t}\n\t\treverse_proxy c:1\n\t}\n}\n",
 			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\nstrip = true\ndeny = [\"all\"]\n[site.route.forward_auth]\nurl = \"http://b:1/v\"\n", "nobody may"},
 		{"Caddy: who is asked of a path that uri cuts off", "http://a.example {\n\thandle /x/* {\n\t\tforward_auth b:1 {\n\t\t\turi /v\n\t\t}\n\t\turi strip_prefix /x\n\t\treverse_proxy c:1\n\t}\n}\n",
