@@ -82,7 +82,9 @@ func (o *sink) requests(s *stats.Snapshot) {
 		if kinds[k] == nil {
 			kinds[k] = new([classes]uint64)
 		}
-		kinds[k][r.Class] += r.N
+		if r.Class >= 0 && r.Class < classes { // a Source of another program may have more
+			kinds[k][r.Class] += r.N
+		}
 	}
 	for k, all := range kinds {
 		for i, n := range all {

@@ -77,7 +77,8 @@ func newHistogram(d *prometheus.Desc, h *stats.Histogram, classic []int, since t
 			native[stats.Schema(i)] = int64(n)
 		}
 	}
-	m, err := prometheus.NewConstNativeHistogram(d, h.N(), h.Sum.Seconds(), native, nil, h.Counts[0], schema,
+	sum := float64(uint64(h.Sum)) / 1e9 // never negative: where it wraps, rate sees a counter that was reset
+	m, err := prometheus.NewConstNativeHistogram(d, h.N(), sum, native, nil, h.Counts[0], schema,
 		zeroThreshold, since, labels...)
 	if err != nil {
 		return nil, err

@@ -248,6 +248,37 @@ func TestZeros(t *testing.T) {
 	}
 }
 
+// Classes of status codes that there are not are left out.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	var s stats.Snapshot
+	for _, class := range []int{-1, 5, 6, math.MaxInt} {
+		s.Requests = append(s.Requests, stats.Requests{Protocol: "HTTP/1.1", Class: class, N: 1})
+	}
+	all := gather(t, fake{stats: func() stats.Snapshot { return s }}, nil)["chert_requests_total"]
+	n := 0.0
+	for _, m := range all.GetMetric() {
+		n += m.GetCounter().GetValue()
+	}
+	if m := find(t, all, "http_response_status_class=5xx"); n != 1 || m.GetCounter().GetValue() != 1 {
+		t.Error(n, m)
+	}
+}
+
+// A sum beyond what a time.Duration has is no negative one.
+func TestLongSum(t *testing.T) {
+	t.Parallel()
+	var h stats.Histogram
+	h.Observe(time.Hour, 3_000_000) // more than 292 years
+	m := find(t, gather(t, fake{stats: func() stats.Snapshot { return stats.Snapshot{Write: h} }}, nil)["chert_request_stage_duration_seconds"], "stage=write")
+	if got := m.GetHistogram().GetSampleSum(); got != 3600*3e6 {
+		t.Error(got)
+	}
+	if h.Mean() != time.Hour {
+		t.Error(h.Mean())
+	}
+}
+
 // Without routes the histogram is that of all requests.
 func TestNoRoutes(t *testing.T) {
 	t.Parallel()

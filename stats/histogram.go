@@ -50,7 +50,8 @@ func init() {
 // for concurrent use.
 type Histogram struct {
 	Counts [Buckets]uint64
-	// Sum is the sum of all durations.
+	// Sum is the sum of all durations. It wraps after 292 years, which 10,000 handlers at
+	// a time take 11 days for: uint64(Sum) does after 584, and what Sub returns is right.
 	Sum time.Duration
 }
 
@@ -113,7 +114,7 @@ func (h *Histogram) Mean() time.Duration {
 	if n == 0 {
 		return 0
 	}
-	return h.Sum / time.Duration(n)
+	return time.Duration(uint64(h.Sum) / n)
 }
 
 // Quantile returns a duration that the fraction q of all does not exceed, from 0 to 1:
