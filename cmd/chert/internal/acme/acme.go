@@ -70,7 +70,7 @@ func New(o Options) (*Manager, error) {
 	}
 	logger := zap.New(&core{o.Logger})
 	m := &Manager{names: make(map[string]context.CancelFunc), dir: o.Storage, log: o.Logger}
-	var storage certmagic.Storage = &certmagic.FileStorage{Path: o.Storage}
+	var storage certmagic.Storage = folder{&certmagic.FileStorage{Path: o.Storage}}
 	if o.Redis != "" {
 		var err error
 		if m.shared, err = newRedisStorage(o.Redis, o.Key, o.Storage); err != nil {

@@ -1,0 +1,57 @@
+package acme
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// folder is certmagic's storage in files. A lock that nothing holds any more ends there when it is old, but not one
+// that is damaged, with which each attempt fails, or of a time to come, such as of a clock that was set back since.
+type folder struct{ *certmagic.FileStorage }
+
+const (
+	// unheld is how long a lock stays as it is that no process holds: certmagic writes those every five seconds.
+	unheld = 15 * time.Second
+	// ahead is by how much the clock of another machine may differ that has the same folder.
+	ahead = time.Minute
+)
+
+// Lock implements certmagic.Storage.
+func (s folder) Lock(ctx context.Context, name string) error {
+	file := filepath.Join(s.Path, "locks", certmagic.StorageKeys.Safe(name)+".lock")
+	if before := odd(file); before != nil {
+		select {
+		case <-time.After(unheld):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if bytes.Equal(odd(file), before) {
+			os.Remove(file) // if that fails, so does what follows, or waits
+		}
+	}
+	return s.FileStorage.Lock(ctx, name)
+}
+
+// odd returns what a lock has if it is damaged or of a time to come, otherwise nil.
+func odd(file string) []byte {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var lock struct{ Created, Updated time.Time }
+	switch err := json.NewDecoder(bytes.NewReader(text)).Decode(&lock); {
+	case errors.Is(err, io.EOF): // it is empty, which certmagic knows
+		return nil
+	case err != nil, time.Until(lock.Created) > ahead, time.Until(lock.Updated) > ahead:
+		return text
+	}
+	return nil
+}

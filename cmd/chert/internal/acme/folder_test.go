@@ -1,0 +1,73 @@
+package acme
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// A lock that nothing holds ends, whatever it has; one that is held does not.
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration) string {
+		return fmt.Sprintf(`{"created":%q,"updated":%[1]q}`, time.Now().Add(d).Format(time.RFC3339Nano))
+	}
+	for _, tt := range []struct {
+		name  string
+		lock  func() string // "" for none
+		held  time.Duration // it is written again for so long
+		after time.Duration // Lock returns
+	}{
+		{"none", func() string { return "" }, 0, 0},
+		{"old", func() string { return at(-time.Minute) }, 0, 0},
+		{"no JSON", func() string { return `{"created":"20` }, 0, unheld},
+		{"no time", func() string { return `{"created":"never"}` }, 0, unheld},
+		{"of a time to come", func() string { return at(24 * time.Hour) }, 0, unheld},
+		{"of another clock, and held", func() string { return at(24 * time.Hour) }, 42 * time.Second, 42 * time.Second},
+		{"held", func() string { return at(0) }, 7 * time.Second, 7 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := folder{&certmagic.FileStorage{Path: t.TempDir()}}
+				file := filepath.Join(s.Path, "locks", "n.lock")
+				put := func() {
+					if err := os.WriteFile(file, []byte(tt.lock()), 0o600); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if tt.lock() != "" {
+					put()
+				}
+				if start := time.Now(); tt.held > 0 {
+					go func() {
+						for time.Since(start) < tt.held {
+							put()
+							time.Sleep(min(5*time.Second, tt.held-time.Since(start)))
+						}
+						os.Remove(file)
+					}()
+				}
+				start := time.Now()
+				if err := s.Lock(t.Context(), "n"); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took < tt.after || took > tt.after+time.Second {
+					t.Errorf("it took %v, want %v", took, tt.after)
+				}
+				if err := s.Unlock(t.Context(), "n"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(unheld) // of the bubble, until certmagic has seen that
+			})
+		})
+	}
+}
