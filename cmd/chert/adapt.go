@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,13 +67,16 @@ func newAdaptCmd() *cobra.Command {
 
 func adaptFile(file string, translate func(string) (string, []adapt.Note, error), stdout, stderr io.Writer) error {
 	f, err := os.Open(file)
-	if err != nil {
-		return failure{err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure{fmt.Errorf("%s: no such file", file)}
+	case err != nil:
+		return failure{fmt.Errorf("%s: cannot read it: %w", file, cause(err))}
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, adapt.MaxSize+1))
 	if err != nil {
-		return failure{err}
+		return failure{fmt.Errorf("%s: cannot read it: %w", file, cause(err))}
 	}
 	toml, notes, err := translate(string(text))
 	var wrong adapt.Note

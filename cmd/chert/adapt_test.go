@@ -39,7 +39,8 @@ func TestAdapt(t *testing.T) {
 		args []string
 	}{
 		{exitFailure, "is left out", []string{"--from", "caddy", other}}, {exitFailure, other + ":2: \"root\" has no semicolon\n", []string{other}}, {exitUsage, `--from wants "nginx" or "caddy"`, []string{"--from", "apache", other}},
-		{exitUsage, "want one file", nil}, {exitFailure, "no such file", []string{filepath.Join(dir, "gone")}},
+		{exitUsage, "want one file", nil}, {exitFailure, "chert: " + filepath.Join(dir, "gone") + ": no such file\n", []string{filepath.Join(dir, "gone")}},
+		{exitFailure, dir + ": cannot read it: ", []string{dir}},
 	} {
 		if code, _, stderr := inProcess(t, append([]string{"adapt"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%q: %d %s", tt.args, code, stderr)

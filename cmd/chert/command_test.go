@@ -19,7 +19,11 @@ func TestHelp(t *testing.T) {
 			t.Errorf("chert %q: %d %q %q", args, code, stdout, stderr)
 		}
 	}
-	_, help, _ := inProcess(t, "serve", "--help")
+	_, help, _ := inProcess(t, "--help")
+	if !strings.Contains(help, "Usage:\n  chert --version\n  chert [command]\n") {
+		t.Errorf("the usage is %s", help)
+	}
+	_, help, _ = inProcess(t, "serve", "--help")
 	for _, s := range []string{"Only this machine", "(default 127.0.0.1:8080)", "(default off)", "(default 30s)",
 		"(default 64MiB)", "(default 16KiB)", "(default 8MiB)", "(default index.html)"} {
 		if !strings.Contains(help, s) {

@@ -77,7 +77,8 @@ func running(cmd *cobra.Command) io.Writer {
 func newRootCmd() *cobra.Command {
 	showVersion := false
 	root := &cobra.Command{
-		Use:   "chert",
+		// It does nothing else without a command, of which cobra adds a line.
+		Use:   "chert --version",
 		Short: "An HTTP server",
 		// report does both, so that an error is one line and is printed once.
 		SilenceErrors: true,
