@@ -85,6 +85,10 @@ func TestNginx(t *testing.T) {
 		{"server { listen 443 ssl; listen 443 quic reuseport; http3 on; server_name a.example; ssl_certificate c; ssl_certificate_key k; " +
 			"root /w; add_header Alt-Svc 'h3=\":443\"; ma=86400'; }",
 			"listen = [\":443\"]\nhttp3 = true\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},
+		{wrap("location = /o { return 301 $scheme://$host/n; } location = /p { return 302 $scheme://b.example$request_uri; }"), site +
+			"[[site.route]]\npath = \"/o\"\nredirect = \"/n\"\nstatus = 301\n[[site.route]]\npath = \"/p\"\nredirect = \"http://b.example{uri}\"\nstatus = 302\n", ""},
+		// The names of some variables begin with that of another.
+		{wrap("location = /o { return 301 http://$hostname/; } location = /p { return 301 /n$request_uri_x; }"), site, "return is left out"},
 		{wrap("rewrite ^/a/(.*)$ /b/$1 last; rewrite ^/c /d redirect;"), site + "[[site.rewrite]]\nfrom = \"^/a/(.*)$\"\nto = \"/b/{1}\"\n", "1: rewrite is left out"},
 		{"server { listen 443 ssl; server_name .a.example; ssl_certificate c; ssl_certificate_key k; root /w; }\nserver { listen 80; return 301 https://$host$request_uri; }",
 			"listen = [\":443\"]\nhttp_redirect = \":80\"\n\n[[site]]\nhosts = [\"a.example\", \"*.a.example\"]\nroot = \"/w\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", ""},

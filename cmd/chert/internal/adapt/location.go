@@ -305,7 +305,7 @@ func ofFiles(line string) bool {
 
 // answer translates return of a location.
 func (t *inServer) answer(d *directive, r *route) bool {
-	if status, to, ok := returned(d); ok {
+	if status, to, ok := t.returned(d); ok {
 		// Of plain HTTP, as the server is; chert's is of the request's own scheme.
 		if rest, ok := strings.CutPrefix(to, "http://{host}/"); ok {
 			to = "/" + rest

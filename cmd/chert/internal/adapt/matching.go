@@ -186,7 +186,7 @@ func (t *inServer) matching(d *directive, how, expression string) {
 		for i := range in.words {
 			in.words[i] = strings.ReplaceAll(in.words[i], "$1", "{rest}")
 		}
-		if status, to, ok := returned(&in); ok && strings.HasSuffix(m[1], "/") {
+		if status, to, ok := t.returned(&in); ok && strings.HasSuffix(m[1], "/") {
 			r := new(route)
 			r.key("path", quote(m[1]+"{rest...}"))
 			r.key("redirect", quote(to))

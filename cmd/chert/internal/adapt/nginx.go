@@ -125,6 +125,12 @@ func (n *nginx) server(s *server) {
 	out := &site{line: s.d.line, name: "site", hosts: s.hosts}
 	n.sites = append(n.sites, out)
 	t := &inServer{nginx: n, site: out, root: "html"}
+	switch {
+	case len(s.secure) == 0:
+		t.scheme = "http"
+	case len(s.plain) == 0:
+		t.scheme = "https"
+	}
 	t.read(inherit(n.outer, s.d.block))
 	n.local(s, out)
 }

@@ -1,6 +1,8 @@
 package adapt
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,8 +11,9 @@ import (
 // inServer translates the directives of a server block.
 type inServer struct {
 	*nginx
-	site *site
-	root string
+	site   *site
+	scheme string // of all addresses, "" for both
+	root   string
 	// outer is the root without that of location /, if its directives are the site's.
 	outer string
 	// folders are those of locations that requests cannot reach, by path.
@@ -237,7 +240,7 @@ func has(all []directive, name string) bool {
 
 // returnAll is return of a whole server: a redirect of all its hosts, or a response. It reports whether it is one.
 func (t *inServer) returnAll(d *directive) bool {
-	if status, to, ok := returned(d); ok {
+	if status, to, ok := t.returned(d); ok {
 		t.site.name = "redirect"
 		t.site.key("to", quote(to))
 		t.site.key("status", status)
@@ -253,19 +256,27 @@ func (t *inServer) returnAll(d *directive) bool {
 }
 
 // placeholders are variables that targets of redirects have too.
-var placeholders = strings.NewReplacer("$request_uri", "{uri}", "$host", "{host}", "$http_host", "{host}",
-	"$server_name", "{host}")
+var placeholders = map[string]string{"$request_uri": "{uri}", "$host": "{host}", "$http_host": "{host}",
+	"$server_name": "{host}"}
+
+// variables is a regular expression for variables of nginx, whose names may begin with those of others.
+var variables = regexp.MustCompile(`\$[a-zA-Z0-9_]+`)
 
 // returned reads a return that redirects.
-func returned(d *directive) (status, to string, ok bool) {
+func (t *inServer) returned(d *directive) (status, to string, ok bool) {
 	status, to = d.arg(0), d.arg(1)
-	if len(d.words) == 2 && strings.HasPrefix(status, "http") {
+	if len(d.words) == 2 && (strings.HasPrefix(status, "http") || strings.HasPrefix(status, "$scheme://")) {
 		status, to = "302", status
 	}
 	if !slices.Contains([]string{"301", "302", "303", "307", "308"}, status) {
 		return "", "", false
 	}
-	to = placeholders.Replace(to)
+	to = variables.ReplaceAllStringFunc(to, func(name string) string {
+		if name == "$scheme" && t.scheme != "" {
+			return t.scheme
+		}
+		return cmp.Or(placeholders[name], name)
+	})
 	return status, to, to != "" && !strings.Contains(to, "$")
 }
 
