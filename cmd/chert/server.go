@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -377,10 +379,19 @@ func (s *server) use(up *setup) {
 	}
 }
 
+// reread is load of a file that may be another by now. A pipe would be waited for, and with it the signals that stop
+// the server.
+func (s *server) reread() (*setup, error) {
+	if info, err := os.Stat(s.o.config); err == nil && info.Mode().Type() == fs.ModeNamedPipe {
+		return nil, fmt.Errorf("%s: a pipe cannot be read again", s.o.config)
+	}
+	return s.load()
+}
+
 // reloadAll replaces the setup by the current file or folder. After an error nothing has changed.
 func (s *server) reloadAll() {
 	s.files.reopen()
-	up, err := s.load()
+	up, err := s.reread()
 	var bindings []*binding
 	if err == nil {
 		var undo func()
