@@ -1,6 +1,11 @@
 package conn
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/chert-http/chert/internal/sys"
+)
 
 // LongAgo is a deadline that ends a Read or a Write immediately.
 var LongAgo = time.Unix(1, 0)
@@ -11,6 +16,18 @@ func After(d int64) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(time.Duration(d))
+}
+
+// Nanotime returns what sys.Nanotime will be at t, at least 1; 0 if t is zero, which is never.
+func Nanotime(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	now, left := sys.Nanotime(), int64(time.Until(t))
+	if left > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return max(now+left, 1)
 }
 
 // Earlier returns the earlier of two deadlines of sys.Nanotime; 0 means never, and so does a sum that has

@@ -134,14 +134,10 @@ func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(waitRead, t) }
 func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(waitWrite, t) }
 
 func (c *Conn) setDeadline(wait uint32, t time.Time) {
-	var when int64
-	if !t.IsZero() {
-		// At least 1: 0 means none.
-		when = max(sys.Nanotime()+int64(time.Until(t)), 1)
-	} else if c.waits.Load() == nil {
+	if t.IsZero() && c.waits.Load() == nil {
 		return
 	}
-	c.theWaits().side(wait).deadline.Store(when)
+	c.theWaits().side(wait).deadline.Store(Nanotime(t))
 	c.wake(wait) // a sleeper checks the new deadline
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -398,4 +399,53 @@ func TestTimeoutsLasting(t *testing.T) {
 		c.Want("\x81\x01x")
 		c.Close()
 	})
+}
+
+// endless answers a request with its body, in time for every client.
+type endless struct{ direct bool }
+
+func (h endless) ServeDirect(x *direct.Exchange) bool {
+	if h.direct {
+		x.Write(x.Body())
+		x.Write(make([]byte, 8<<20))
+	}
+	return h.direct
+}
+
+func (h endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, never := http.NewResponseController(w), time.Now().Add(math.MaxInt64)
+	if r.URL.Path == "/own" {
+		c.SetReadDeadline(never)
+		c.SetWriteDeadline(never)
+	}
+	io.Copy(w, r.Body)
+	w.Write(make([]byte, 8<<20))
+}
+
+// TestEndlessTimeouts: a limit with which the time of its end overflows is none.
+func TestEndlessTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		why, target string
+		limit       time.Duration // the server's
+		h           endless
+		body        int
+	}{
+		{"the server's", "/", math.MaxInt64, endless{}, 8 << 20},
+		{"the handler's", "/own", 0, endless{}, 8 << 20},
+		{"direct", "/", math.MaxInt64, endless{direct: true}, 5},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			engines.Alike(t, func(t *testing.T, e chert.Engine) {
+				ts := engines.Start(t, &chert.Server{Engine: e, Handler: tt.h, ReadTimeout: tt.limit, WriteTimeout: tt.limit})
+				c := ts.Dial()
+				c.SendAside(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", tt.target, tt.body) +
+					strings.Repeat("x", tt.body))
+				time.Sleep(50 * time.Millisecond) // a client that pauses is what is tested
+				if res, body := c.Response("POST"); res.StatusCode != 200 || len(body) != tt.body+8<<20 {
+					t.Errorf("%s with %d bytes", res.Status, len(body))
+				}
+			})
+		})
+	}
 }

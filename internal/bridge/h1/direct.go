@@ -302,7 +302,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	}
 	r.out, w.A = out, out
 	if d := a.WriteLimit(s.WriteTimeout); d > 0 {
-		w.Deadline = sys.Nanotime() + int64(d)
+		w.Deadline = conn.Earlier(sys.Nanotime()+int64(d), 0)
 	}
 	o := bridge.OutcomeOf(&a)
 	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {

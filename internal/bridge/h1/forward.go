@@ -77,7 +77,7 @@ func (s *Session) forward(r *request, p *outbound.Plan) (next conn.Next, served 
 	f.x.Prepare(f.link.Loop(), p, f)
 	f.edits = bridge.EditsOf(&r.x)
 	if d := r.x.WriteLimit(s.WriteTimeout); d > 0 {
-		f.deadline = f.time.HeadAt() + int64(d)
+		f.deadline = conn.Earlier(f.time.HeadAt()+int64(d), 0)
 	}
 	s.Link.SetDeadline(f.deadline)
 	f.Pass(&s.Client, r.x.TakeWatcher())
