@@ -34,10 +34,7 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err := w.flush(); err != nil {
 		return nil, nil, err
 	}
-	var hook net.Conn
-	if w.x.c.ConnState != nil {
-		hook = w.x.c.Link.NetConn()
-	}
+	hook := w.x.c.Link.NetConn()
 	var nc net.Conn
 	var rest []byte
 	// Earlier answers may wait for the client, and the loop for life: see Gone.
@@ -64,9 +61,7 @@ func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.x.c.Link.Tally().Add(false, tally.Hijacked, 1)
 	w.x.m.Release()
 	o = w.end()
-	if hook != nil {
-		w.x.c.ConnState(hook, http.StateHijacked)
-	}
+	w.x.c.setStateOf(hook, http.StateHijacked)
 	return nc, hijackBuffers(nc, rest), nil
 }
 

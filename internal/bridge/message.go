@@ -167,7 +167,14 @@ func (c *Client) HasTLS() bool { return c.more != nil && c.more.tls != nil }
 
 // SetState calls the server's ConnState hook. A panic of it is logged, and does not end the connection.
 func (c *Client) SetState(s http.ConnState) {
+	if c.ConnState != nil {
+		c.setStateOf(c.Link.NetConn(), s)
+	}
+}
+
+// setStateOf is SetState for nc, which the Link's NetConn has returned, also when the Link is another goroutine's.
+func (c *Client) setStateOf(nc net.Conn, s http.ConnState) {
 	if hook := c.ConnState; hook != nil {
-		exec.Call(func() { hook(c.Link.NetConn(), s) }, c.LogEnd)
+		exec.Call(func() { hook(nc, s) }, c.LogEnd)
 	}
 }

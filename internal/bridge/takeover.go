@@ -90,8 +90,8 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 	w.x.accountEarly()
 	o := w.end()
 	w.x.ending().begin(&o, int(w.status))
-	if exact && c.ConnState != nil && hook != nil {
-		c.ConnState(hook, http.StateHijacked)
+	if exact && hook != nil {
+		c.setStateOf(hook, http.StateHijacked)
 	}
 	return nil
 }

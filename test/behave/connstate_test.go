@@ -14,6 +14,7 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/websocket"
 )
 
 // A listener that returns one connection and then fails: when Serve returns,
@@ -305,6 +306,48 @@ func TestConnStatePanics(t *testing.T) {
 					})
 				}
 			})
+		}
+	})
+}
+
+// Nor does one that panics when a handler or a WebSocket takes the connection over.
+func TestConnStatePanicsHijacked(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		opened := make(chan bool, 1)
+		sockets, err := websocket.New(&websocket.Options{
+			OnOpen:    func(*websocket.Conn, *http.Request) { opened <- true },
+			OnMessage: func(c *websocket.Conn, typ websocket.Type, p []byte) { c.Send(typ, p) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/socket", sockets)
+		mux.HandleFunc("/hijack", func(w http.ResponseWriter, r *http.Request) {
+			nc, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			io.WriteString(nc, "taken")
+			nc.Close()
+		})
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: mux,
+			ConnState: func(_ net.Conn, state http.ConnState) { panic("in " + state.String()) }})
+		c := ts.Dial()
+		c.Send(ask("GET /hijack"))
+		if got := c.UpToEnd(); got != "taken" {
+			t.Errorf("got %q", got)
+		}
+		c = ts.Dial()
+		c.Send(ask("GET /socket", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
+		c.Head()
+		servertest.Await(t, opened, "OnOpen")
+		c.Send("\x81\x82\x00\x00\x00\x00hi")
+		c.Want("\x81\x02hi")
+		if n := strings.Count(ts.Log.String(), ": in hijacked\n"); n != 2 {
+			t.Errorf("%d panics are logged in\n%s", n, ts.Log.String())
 		}
 	})
 }
