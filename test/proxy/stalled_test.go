@@ -12,9 +12,11 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/proxy"
+	"github.com/chert-http/chert/stats"
 )
 
 // TestSlowClient: a server that ends a connection because the client does not send its body has not failed.
@@ -250,4 +252,24 @@ func TestStalledUpload(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWriteTimeout: a response whose time is over when it comes ends its connection, and that is counted.
+func TestWriteTimeout(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("there are no loops")
+	}
+	const limit = 50 * time.Millisecond
+	o := start(t, func(c *conn) {
+		c.head()
+		c.wait(nil)
+	})
+	s := &setup{}
+	ts := engines.Start(t, &chert.Server{Handler: s.handler(t, o.addr()), WriteTimeout: limit})
+	client := ts.Dial()
+	client.Send(get)
+	client.Ended()
+	servertest.Eventually(t, "the limit is counted", func() bool { return stats.Get(ts.Stats().Timeouts, "write") == 1 })
+	s.unblamed(t)
 }

@@ -381,6 +381,7 @@ func (f *forwarded) Expired() conn.Next {
 		f.s.Link.Tally().Late(true, tally.LateRead)
 		return f.spoil(http.StatusRequestTimeout, "request body not received in time")
 	}
+	f.s.Link.Tally().Late(true, tally.LateWrite)
 	f.gone()
 	return conn.Reset
 }
