@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/middleware"
 	"github.com/chert-http/chert/proxy"
 )
 
@@ -241,6 +243,52 @@ func TestPrefixComesBack(t *testing.T) {
 				got := fmt.Sprint(res.Header["Location"], res.Header["Content-Location"], res.Header["Set-Cookie"])
 				if got = strings.ReplaceAll(got, "][", "] ["); got != c.want {
 					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestEdited: middleware changes the fields of a server's response, and those of the proxy's own, and leaves alone what
+// frames them.
+func TestEdited(t *testing.T) {
+	headers := middleware.Must(middleware.Headers(&middleware.HeadersOptions{
+		Set: map[string]string{"X-Set": "new", "Server": "", "Vary": "Origin"},
+		Rules: []middleware.HeaderRule{
+			{Status: []int{4}, Set: map[string]string{"X-Class": "4"}},
+			{Add: map[string][]string{"Set-Cookie": {"c=3"}}, Remove: []string{"X-Gone"}},
+		},
+	}))
+	const fields = "Server: s\r\nX-Set: old\r\nX-Gone: 1\r\nVary: Cookie\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Empty:\r\n"
+	for _, c := range []struct{ name, out, want string }{
+		{"length", "HTTP/1.1 200 OK\r\n" + fields + "Content-Length: 2\r\n\r\nok",
+			`200 map[Content-Length:[2] Set-Cookie:[a=1 b=2 c=3] Vary:[Cookie Origin] Via:[1.1 chert] X-Empty:[] X-Set:[new]] []ok`},
+		{"chunks", "HTTP/1.1 404 No\r\n" + fields + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+			`404 map[Set-Cookie:[a=1 b=2 c=3] Vary:[Cookie Origin] Via:[1.1 chert] X-Class:[4] X-Empty:[] X-Set:[new]] [chunked]ok`},
+		{"its own", "", `502 map[Set-Cookie:[c=3] Vary:[Origin] X-Set:[new]]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			alike(t, func(t *testing.T, e chert.Engine) {
+				o := start(t, func(conn *conn) {
+					if conn.head(); c.out != "" {
+						conn.put(c.out)
+						conn.wait(nil)
+					}
+				})
+				s := &setup{}
+				s.up.Retry.Off = true
+				ts := engines.Start(t, &chert.Server{Engine: e, Handler: headers(s.handler(t, o.addr()))})
+				client := ts.Dial()
+				client.Send(get)
+				res, body := client.Response("GET")
+				if res.Header.Del("Date"); res.StatusCode == 502 { // what it says is another test's
+					for _, name := range []string{"Content-Length", "Content-Type", "Proxy-Status", "X-Content-Type-Options", "Cache-Control"} {
+						res.Header.Del(name)
+					}
+				}
+				got := fmt.Sprint(res.StatusCode, res.Header, res.TransferEncoding, body)
+				if !strings.HasPrefix(got, c.want) {
+					t.Errorf("client received %q, want %q\n%s", got, c.want, s.log)
 				}
 			})
 		})
