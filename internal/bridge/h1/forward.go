@@ -164,11 +164,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	}
 	o.Date = view.Bytes(bridge.DateValue(f.link.Now()))
 	b := f.buffer(len(head) + len(o.Add) + 512)
-	out, framing, err := forward.AppendResponse(b.B, head, r, &o)
-	if err != nil {
-		f.broken()
-		return err
-	}
+	out, framing, _ := forward.AppendResponse(b.B, head, r, &o) // its error is forward.CheckResponse's
 	if !r.Interim() && f.edits.Later() {
 		out = f.edit(out[:len(b.B)], out[len(b.B):])
 	}

@@ -22,12 +22,9 @@ func intakeOf(h *http1.Request) intake {
 }
 
 // next returns the next part of the body, in the memory of b, and how much of b was read for it. The capacity of
-// data ends with that. It returns 0 at the trailer section, and if b is empty.
+// data ends with that. The body is open, and its trailer section has not begun.
 func (in *intake) next(b []byte) (data []byte, used int, err error) {
-	switch {
-	case !in.open || in.tail:
-		return nil, 0, nil
-	case !in.chunked:
+	if !in.chunked {
 		n := int(min(int64(len(b)), in.remain))
 		in.remain -= int64(n)
 		in.open = in.remain > 0
