@@ -251,14 +251,14 @@ func (c *Conn) because(code wsframe.Code, reason string) {
 
 var errInternal = &wsframe.Error{Code: wsframe.CodeInternal, Reason: "internal error"}
 
-// fail sends a Close frame that says why, and ends the connection without waiting for
-// an answer. Any goroutine may call it.
-func (c *Conn) fail(e *wsframe.Error) {
-	c.failed(e)
+// fail ends the connection with errInternal, as failed does. Any goroutine may call it.
+func (c *Conn) fail() {
+	c.failed(errInternal)
 	c.link.Post(func() link.Next { return link.Linger })
 }
 
-// failed is fail for the Link's owner, which then requests Linger.
+// failed sends a Close frame that says why, without waiting for an answer, and returns what the Link's owner
+// then requests.
 func (c *Conn) failed(e *wsframe.Error) link.Next {
 	c.mu.Lock()
 	defer c.mu.Unlock()

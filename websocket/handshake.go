@@ -56,7 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}, func(returned bool) {
 		if !returned {
-			c.fail(errInternal)
+			c.fail()
 		}
 		if l, ok := c.link.(*netLink); ok && r.ProtoMajor >= 2 {
 			l.run() // the stream ends with the handler

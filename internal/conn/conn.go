@@ -166,8 +166,6 @@ func (c *Conn) Ready(r poll.Ready) (mine bool) {
 		}
 	case connecting:
 		return c.connected()
-	case closed:
-		return true
 	}
 	if w := c.waits.Load(); w != nil && len(w.posted) > 0 {
 		if goOn, mine := c.deliver(w); !goOn {
@@ -242,9 +240,6 @@ func (c *Conn) peerDone() bool {
 // WatchPeer implements Lent. The loop always watches; this finds an end of
 // stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
-	if c.state.Load()&hijacked != 0 {
-		return false
-	}
 	if l := c.layer(); l != nil {
 		return l.watch(c, true)
 	}
