@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -142,5 +145,42 @@ func TestRefusals(t *testing.T) {
 	}
 	if a := Alert(); len(a) != 7 || !strings.HasPrefix(string(a), "\x15\x03\x03") {
 		t.Errorf("got %x", a)
+	}
+}
+
+// clockLink is as much of a Link as the end of a wait uses.
+type clockLink struct {
+	conn.Link
+	now, by int64
+}
+
+func (l *clockLink) Now() int64           { return l.now }
+func (l *clockLink) SetDeadline(ns int64) { l.by = ns }
+
+// A proxy whose header is late is logged; a server that stops logs none.
+func TestPreambleExpires(t *testing.T) {
+	t.Parallel()
+	const accepted = 1000
+	for _, tt := range []struct {
+		drained int64 // 0 for not
+		by      int64
+		log     string
+	}{
+		{0, accepted + int64(proxyHeaderTimeout), "chert: PROXY protocol error from 192.0.2.1:1: i/o timeout"},
+		{accepted, accepted + int64(conn.DrainNew), ""},
+		{accepted + int64(proxyHeaderTimeout) - 1, accepted + int64(proxyHeaderTimeout),
+			"chert: PROXY protocol error from 192.0.2.1:1: i/o timeout"},
+	} {
+		log := ""
+		l := new(clockLink)
+		s := &preamble{link: l, proxy: "192.0.2.1:1", accepted: accepted, Accept: &loop.Accept{
+			Log: func(format string, args ...any) { log += fmt.Sprintf(format, args...) }}}
+		if l.by = s.deadline(); tt.drained > 0 {
+			s.Drain(tt.drained)
+		}
+		l.now = l.by
+		if next := s.Expired(); next != conn.Close || l.by != tt.by || log != tt.log {
+			t.Errorf("drained at %d: %d at %d, log %q", tt.drained, next, l.by, log)
+		}
 	}
 }

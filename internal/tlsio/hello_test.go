@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -256,5 +257,45 @@ func TestHelloSqueezed(t *testing.T) {
 		}
 		b.leave(h)
 		b.leave(first)
+	}
+}
+
+// A client that leaves while it waits for its turn, or sends more than a handshake has, gives its place back.
+func TestHelloAwaits(t *testing.T) {
+	t.Parallel()
+	hello := clientHello(t, &tls.Config{ServerName: "example.com"})
+	for _, tt := range []struct {
+		why  string
+		more int // bytes that follow
+		eof  bool
+		next conn.Next
+		err  error
+	}{
+		{"nothing", 0, false, conn.More, nil},
+		{"more", 100, false, conn.More, nil},
+		{"too much", maxFlight, false, conn.Close, errTooMuch},
+		{"the end", 0, true, conn.Close, io.EOF},
+	} {
+		b := &Bound{Slots: 1, Goroutines: 1, watching: true} // no timer takes the slot
+		first, _, _ := joins(b)
+		var failed error
+		l := &heldLink{in: hello}
+		h := &Handshake{link: l, cfg: &Config{Bound: b, Failed: func(_ conn.Link, _ *tls.Conn, err error) []byte {
+			failed = err
+			return nil
+		}}}
+		if next := h.Data(false); next != conn.More || !h.awaited() {
+			t.Fatalf("%s: %d for a ClientHello", tt.why, next)
+		}
+		l.in = append(bytes.Clone(hello), make([]byte, tt.more)...)
+		if next := h.Data(tt.eof); next != tt.next || failed != tt.err {
+			t.Errorf("%s: %d and %v, want %d and %v", tt.why, next, failed, tt.next, tt.err)
+		}
+		if running, waiting := b.Count(); running != 1 || waiting == 0 != (tt.err != nil) {
+			t.Errorf("%s: %d run, %d wait", tt.why, running, waiting)
+		}
+		b.leave(h)
+		b.leave(first)
+		b.empty(t)
 	}
 }

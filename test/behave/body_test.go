@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -591,6 +592,41 @@ func TestReadDeadlineInBody(t *testing.T) {
 				t.Errorf("%q: got %v %q", tt.lines, res.Status, body)
 			}
 			c.Close()
+		}
+	})
+}
+
+// A goroutine that still reads the body when its handler returns gets an error, and loses nothing of the connection.
+func TestReadAfterHandler(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		ended := make(chan error, 1)
+		ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			begun := make(chan bool)
+			go func() {
+				io.ReadFull(r.Body, make([]byte, 5))
+				close(begun)
+				_, err := r.Body.Read(make([]byte, 5))
+				ended <- err
+			}()
+			<-begun
+			runtime.Gosched() // in most rounds it reads
+		})})
+		c := ts.Dial()
+		for range 20 {
+			for _, in := range [][2]string{
+				{"Content-Length: 10\r\n\r\nhello", "world"},
+				{"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "5\r\nworld\r\n0\r\n\r\n"},
+			} {
+				c.Send("POST / HTTP/1.1\r\nHost: h\r\n" + in[0])
+				if err := servertest.Await(t, ended, "the Read"); err != http.ErrBodyReadAfterClose {
+					t.Error(err)
+				}
+				c.Send(in[1])
+				if res, _ := c.Response("POST"); res.StatusCode != 200 || res.Close {
+					t.Error(res.Status, res.Close)
+				}
+			}
 		}
 	})
 }

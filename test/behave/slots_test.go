@@ -425,6 +425,9 @@ func TestSlotsDirect(t *testing.T) {
 				t.Errorf("got %v %q", res, body)
 			}
 		}
+		if res, body := c.Get("/", "Accept: text/event-stream"); res.StatusCode != 200 || !strings.HasPrefix(body, "retry: ") {
+			t.Errorf("got %v %q", res, body) // see TestSlotsOrder
+		}
 		close(release)
 		for _, c := range all {
 			if _, body := c.Response("POST"); body != "served" {

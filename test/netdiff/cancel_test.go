@@ -87,6 +87,12 @@ var diffCancels = []diffCase{
 		s.point("in")
 		s.note("notified %v", servertest.Await(s.t, notify, "CloseNotify"))
 	}},
+	{name: "CloseNotify after the context's end", do: say(ask("GET /")).reach("in").halfClose(), h: func(s *scene, w rw, r *http.Request) {
+		s.point("in")
+		servertest.Await(s.t, r.Context().Done(), "the context's end")
+		//lint:ignore SA1019 frameworks still use it
+		s.note("notified %v", servertest.Await(s.t, w.(http.CloseNotifier).CloseNotify(), "CloseNotify"))
+	}},
 
 	// The client leaves while the handler reads
 	{name: "half-close while it reads", do: say(ask("POST /", length5) + "he").reach("in").halfClose(), h: readsOn, unlike: like(unlike.CutBody, sight{wire: closing("read"), states: "new active closed"})},
