@@ -130,12 +130,19 @@ func (w *Response) head(code int) {
 // failed records an error of the connection.
 func (w *Response) failed(err error) {
 	if err != nil {
-		if w.Err == nil && err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded) {
-			w.x.c.late(w.x.writeBy(), tally.LateWrite)
+		if w.Err == nil {
+			w.late(err)
 		}
 		w.Err = err
 		w.CloseAfter.Store(true)
 		w.x.gone()
+	}
+}
+
+// late counts the first error of the connection, if that is a limit of time.
+func (w *Response) late(err error) {
+	if err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded) {
+		w.x.c.late(w.x.writeBy(), tally.LateWrite)
 	}
 }
 
@@ -350,8 +357,11 @@ func (w *Response) finish() (conn.Next, Outcome) {
 	w.Done = true
 	w.flushStage()
 	short := w.Length != -1 && w.Length != w.Written && !w.x.IsHEAD && BodyAllowed(w.Status)
+	before := w.Err
 	next := w.x.m.Finish(w.header, short)
-	w.broken = w.Err != nil
+	if w.broken = w.Err != nil; w.broken && before == nil {
+		w.late(w.Err)
+	}
 	w.status = int32(w.Status)
 	o := w.end()
 	o.d.Complete = !w.broken && !short

@@ -421,13 +421,18 @@ func TestStatsTimeouts(t *testing.T) {
 			{"stall", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n", &chert.Server{ReadStallTimeout: soon}},
 			{"stall", ask("GET /large"), &chert.Server{WriteStallTimeout: soon}},
 			{"write", ask("GET /large"), &chert.Server{WriteTimeout: soon}},
+			{"write", ask("GET /slow"), &chert.Server{WriteTimeout: soon}},
 		} {
 			srv := tt.s
 			srv.Engine = e
 			srv.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
-				if r.URL.Path == "/large" {
+				switch r.URL.Path {
+				case "/large":
 					w.Write(make([]byte, 16<<20))
+				case "/slow":
+					time.Sleep(2 * soon) // a handler that is late is what is tested
+					io.WriteString(w, "late")
 				}
 			})
 			s := engines.StartOn(t, srv, servertest.ListenSmall(t, 4<<10))
