@@ -138,3 +138,22 @@ func TestRequestLine(t *testing.T) {
 		}
 	}
 }
+
+// What the log says of a handler that is not quick any more is one line of ASCII, whatever the client has named it, and
+// a log that fails does not end the process.
+func TestPlacedLogged(t *testing.T) {
+	t.Parallel()
+	after, over, got := time.Second, make(chan struct{}), ""
+	o := Server{SlowAfter: &after, Reported: func() { close(over) }, Logf: func(format string, args ...any) {
+		got += fmt.Sprintf(format, args...)
+		panic("the log fails")
+	}}
+	for range 2 { // once
+		o.Placed(false)(place.Demoted, "GET", "/\x9b2J", 3*time.Millisecond)
+	}
+	<-over
+	const want = `chert: GET "/\x9b2J" is not quick any more, and runs on goroutines until it is (a loop was held for 3ms)`
+	if got != want {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}

@@ -84,7 +84,7 @@ func (o *Server) Placed(route bool) func(place.Event, string, string, time.Durat
 		say, name := o.placed.add(e, route, method, target, held)
 		if say && *o.SlowAfter > 0 {
 			// A loop may be waiting for this.
-			go o.Logf("chert: %s %s is not quick any more, and runs on goroutines "+
+			go o.LogSoon("chert: %s %q is not quick any more, and runs on goroutines "+
 				"until it is (a loop was held for %v)", method, name, held)
 		}
 	}
