@@ -157,3 +157,29 @@ func TestPlacedLogged(t *testing.T) {
 		t.Errorf("logged %q, want %q", got, want)
 	}
 }
+
+// A hook that panics or ends its goroutine gets the refusals that follow.
+func TestRefusedEnds(t *testing.T) {
+	t.Parallel()
+	got, log, over := "", "", make(chan struct{}, 1)
+	hook := func(r wire.Refusal) {
+		switch got += r.Reason + " "; r.Reason {
+		case "panics":
+			panic("p")
+		case "exits":
+			runtime.Goexit()
+		}
+	}
+	o := Server{Refused: &hook, Reported: func() { over <- struct{}{} }, Logf: func(format string, args ...any) {
+		log += fmt.Sprintf(format, args...)
+	}}
+	for _, reason := range []string{"panics", "exits", "exits", "returns"} {
+		o.Refuse("1.2.3.4:5", nil, 503, reason, nil)
+	}
+	for o.Reporting() {
+		<-over
+	}
+	if got != "panics exits exits returns " || log != "chert: Refused panicked: p" {
+		t.Errorf("reported %q, logged %q", got, log)
+	}
+}

@@ -104,17 +104,16 @@ func (o *Server) reportQueued() {
 	r := &o.refusals
 	for {
 		r.mu.Lock()
-		all := r.pending
-		r.pending = nil
-		if r.running = len(all) > 0; !r.running {
+		if r.running = len(r.pending) > 0; !r.running {
+			r.pending = nil
 			r.mu.Unlock()
 			o.Reported()
 			return
 		}
+		one := r.pending[0]
+		r.pending = r.pending[1:]
 		r.mu.Unlock()
-		for _, one := range all {
-			o.callRefused(one)
-		}
+		o.callRefused(one) // which may end this goroutine: another has the rest then
 	}
 }
 
