@@ -183,18 +183,7 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 	all, now := localOf(x.loop), x.loop.Now()
 	if !fresh {
 		if c := all.take(s, x.terms, now, x.again); c != nil {
-			s.Reused.Add(1)
-			c.begin(x)
-			if err := c.send(); err != nil {
-				c.x, x.conn = nil, nil
-				c.out.Act(conn.Reset)
-				a = &retry.Attempt{Reason: reason.Closed, Reused: true}
-				if s.tls != nil { // some of its records may have been sent
-					a.Progress = retry.Sent
-				}
-				return a, now - c.since
-			}
-			return nil, 0
+			return x.reuse(c, now)
 		}
 	}
 	s.Dials.Add(1)
@@ -205,6 +194,23 @@ func (x *Exchange) start(s *Server, fresh bool) (a *retry.Attempt, idle int64) {
 		return &retry.Attempt{Reason: origin.DialReason(e)}, 0
 	}
 	return nil, 0
+}
+
+// reuse is start on a connection that was idle.
+func (x *Exchange) reuse(c *Conn, now int64) (a *retry.Attempt, idle int64) {
+	s := c.server
+	s.Reused.Add(1)
+	c.begin(x)
+	if c.send() == nil {
+		return nil, 0
+	}
+	c.x, x.conn = nil, nil
+	c.out.Act(conn.Reset)
+	a = &retry.Attempt{Reason: reason.Closed, Reused: true}
+	if s.tls != nil { // some of its records may have been sent
+		a.Progress = retry.Sent
+	}
+	return a, now - c.since
 }
 
 // failed is called when a try has failed that had begun; its Conn has been let go.

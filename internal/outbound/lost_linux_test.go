@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,8 +178,8 @@ func TestUploadAfterReset(t *testing.T) {
 	}
 }
 
-// TestSendFails: of a request on a connection that was kept, and that has been reset, nothing was sent, as far as is
-// known. TLS makes records of it, of which some may have been.
+// TestSendFails: of a request on a connection that was kept, and that is reset when it is taken, nothing was sent, as
+// far as is known. TLS makes records of it, of which some may have been.
 func TestSendFails(t *testing.T) {
 	t.Parallel()
 	const get, put = "GET / HTTP/1.1\r\nHost: h\r\n\r\n", "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
@@ -199,9 +200,12 @@ func TestSendFails(t *testing.T) {
 			l.Do(func() { first.x.Begin(l, first.plan(terms, get), first) })
 			servertest.Await(t, first.done, "the first response")
 			l.Do(func() {
+				second.x.Prepare(l, second.plan(terms, put), second)
+				c := localOf(l).take(s, terms, l.Now(), true)
 				lose <- true
 				<-lose
-				second.x.Begin(l, second.plan(terms, put), second)
+				a, idle := second.x.reuse(c, l.Now())
+				second.Failed(a, idle, nil)
 			})
 			want := retry.Attempt{Reason: reason.Closed, Reused: true}
 			if secure {
@@ -209,6 +213,45 @@ func TestSendFails(t *testing.T) {
 			}
 			if got := servertest.Await(t, second.attempts, "the second request"); got != want {
 				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestUnasked: a connection is not used on which the server has sent something since the last response, though the loop
+// has not seen that yet: it would be the response to the next request.
+func TestUnasked(t *testing.T) {
+	t.Parallel()
+	const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint(secure), func(t *testing.T) {
+			t.Parallel()
+			more, n := make(chan bool), atomic.Int64{}
+			s := serving(t, servertest.ListenTCP(t), secure, func(nc net.Conn) {
+				io.ReadFull(nc, make([]byte, len(get)))
+				if n.Add(1) == 2 {
+					io.WriteString(nc, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood")
+					return
+				}
+				io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				<-more
+				io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
+				more <- true
+				io.ReadFull(nc, make([]byte, len(get))) // none comes
+			})
+			terms := NewTerms(&Terms{Idle: 1, IdleTime: int64(servertest.Patience)})
+			l := running(t)
+			first, second := newLasting(s), newLasting(s)
+			l.Do(func() { first.x.Begin(l, first.plan(terms, get), first) })
+			servertest.Await(t, first.done, "the first response")
+			l.Do(func() {
+				more <- true
+				<-more
+				second.x.Begin(l, second.plan(terms, get), second)
+			})
+			servertest.Await(t, second.done, "the second response")
+			if got := string(second.body); got != "good" || len(second.attempts) > 0 {
+				t.Errorf("the second response is %q, %d tries failed", got, len(second.attempts))
 			}
 		})
 	}

@@ -103,7 +103,8 @@ func (all *local) take(s *Server, t *Terms, now int64, again bool) *Conn {
 		p.idle = p.idle[:n]
 		c.idle = false
 		s.Kept.Add(-1)
-		if again || c.out.Quiet() {
+		// What the server has sent since would be the response to the next request, also to one that can be sent again.
+		if c.out.Quiet() {
 			return c
 		}
 		c.out.Act(conn.Reset)
