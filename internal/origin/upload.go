@@ -203,6 +203,11 @@ func (c *Cursor) Next() ([]byte, error) {
 
 func (c *Cursor) next() ([]byte, error) {
 	u := c.u
+	select {
+	case <-c.done: // Stop may have been called, which ends no reader that is started after it
+		return nil, errStopped
+	default:
+	}
 	if c.at < len(u.held) {
 		b := u.held[c.at:]
 		c.at = len(u.held)
@@ -219,11 +224,6 @@ func (c *Cursor) next() ([]byte, error) {
 	if c.took {
 		c.took = false
 		u.taken <- struct{}{} // has room for one
-	}
-	select {
-	case <-c.done:
-		return nil, errStopped
-	default:
 	}
 	select {
 	case p := <-u.pieces:

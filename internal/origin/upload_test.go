@@ -100,6 +100,23 @@ func TestUploadBlocked(t *testing.T) {
 	servertest.Await(t, stopped, "the reader")
 }
 
+// TestUploadClosed: a cursor that has been closed reads nothing and starts no reader, which Stop could not end any more.
+// An http.Transport reads when the response has ended already.
+func TestUploadClosed(t *testing.T) {
+	for _, most := range []int{0, 10} {
+		u := NewUpload(strings.NewReader("abc"), most)
+		if most > 0 {
+			u.Fill(3)
+		}
+		c := u.Cursor()
+		c.Close()
+		u.Stop(func() error { return nil })
+		if b, err := c.Next(); err != errStopped || u.Waits() {
+			t.Errorf("%d: %q, %v, a reader: %v", most, b, err, u.Waits())
+		}
+	}
+}
+
 // TestUploadLastByte: the last byte of a body with a length comes when the body has ended, and not at all if that
 // was malformed.
 func TestUploadLastByte(t *testing.T) {
