@@ -249,8 +249,9 @@ func (f *forwarding) try2(p *pick) *attempt {
 // malformed2 is what the Transport lets through: the rules are those for servers of HTTP/1.
 func malformed2(res *http.Response) error {
 	// RFC 9110 section 15: values outside the range 100..599 are invalid. 1xx are passed on elsewhere.
-	if res.StatusCode < 200 || res.StatusCode > 599 {
-		return fmt.Errorf("status %d", res.StatusCode)
+	// Section 15: three digits, which the Transport reads as any number.
+	if code, _, _ := strings.Cut(res.Status, " "); len(code) != 3 || res.StatusCode < 200 || res.StatusCode > 599 {
+		return fmt.Errorf("status %q", code)
 	}
 	n := 0
 	for _, values := range res.Header {

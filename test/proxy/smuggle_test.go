@@ -211,6 +211,8 @@ func TestMalformedHTTP2Response(t *testing.T) {
 			{"502 http_protocol_error", []string{":status: -20"}},
 			{"502 http_protocol_error", []string{":status: 600"}},
 			{"502 http_protocol_error", []string{":status: 1000"}},
+			{"502 http_protocol_error", []string{":status: 0200"}},
+			{"502 http_protocol_error", []string{":status: +200"}},
 			{"502 http_protocol_error", []string{":status: 200", "content-length: +2"}},
 			{"502 http_protocol_error", []string{":status: 200", "content-length: 2", "content-length: 2"}},
 			{"502 connection_terminated", []string{":status: 200", "x: a\nb"}},
