@@ -120,8 +120,10 @@ func (f *forwarding) rewrite() *http1.Error {
 	}
 	if f.h.o.Rewrite != nil {
 		f.h.o.Rewrite(&Request{In: f.r, Out: f.out.request, Upstream: f.u.o.Name})
+		// Here, as no server is to blame for it. HTTP/2 has what http.Transport would find as an error of the server.
+		_, e = f.out.append(nil, f.out.request.Host)
 	}
-	return nil
+	return e
 }
 
 // frame sets the framing to what is known of the body.

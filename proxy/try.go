@@ -319,7 +319,8 @@ func (f *forwarding) request2(ctx context.Context, p *pick, t *h2try) *http.Requ
 	if f.upload != nil {
 		trailer := make(http.Header)
 		for name := range f.r.Trailer {
-			if forward.IsTrailer([]byte(name)) {
+			// A client may announce any name. The Transport refuses the request for one that is none.
+			if http1.ValidFieldName(name) && forward.IsTrailer([]byte(name)) {
 				trailer[name] = nil
 			}
 		}

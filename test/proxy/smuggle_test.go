@@ -292,3 +292,50 @@ func serveHTTP2(fields []string, trailers ...string) func(c *conn) {
 		}
 	}
 }
+
+// TestTrailerNamesHTTP2: what a client announces that is no name of a trailer is not why its request fails, nor does it
+// count against the server.
+func TestTrailerNamesHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		up := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, r.Trailer)
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		client := s.start(t, e, up.ListenAddr).Dial()
+		client.Send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: b c, A\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n")
+		if res, body := client.Response("POST"); body != "map[A:[b]]" {
+			t.Errorf("%s, the server received %s; log %s", res.Status, body, s.log)
+		}
+		if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestRewriteHTTP2: what Rewrite makes invalid, perhaps of what a client has sent, is not for a server.
+func TestRewriteHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		for name, rewrite := range map[string]func(r *http.Request){
+			"value":    func(r *http.Request) { r.Header.Set("X", "a\nb") },
+			"name":     func(r *http.Request) { r.Header["a b"] = []string{"c"} },
+			"method":   func(r *http.Request) { r.Method = "a b" },
+			"CONNECT":  func(r *http.Request) { r.Method = http.MethodConnect },
+			"host":     func(r *http.Request) { r.Host = "a b" },
+			"fragment": func(r *http.Request) { r.URL.Opaque = "/x#y" },
+		} {
+			o := start(t, serveHTTP2([]string{":status: 200"}))
+			s := &setup{}
+			s.up.Protocol = proxy.ProtocolHTTP2
+			s.o.Rewrite = func(r *proxy.Request) { rewrite(r.Out) }
+			client := s.start(t, e, o.addr()).Dial()
+			client.Send(get)
+			if res, _ := client.Response("GET"); res.StatusCode != http.StatusBadRequest || o.dials() > 0 {
+				t.Errorf("%s: %s, %d connections", name, res.Status, o.dials())
+			}
+			s.notTried(t)
+			client.Close()
+		}
+	})
+}
