@@ -217,7 +217,16 @@ type h2try struct {
 	mu       sync.Mutex // for what comes on other goroutines
 	over     bool
 	interims int
-	late     *time.Timer // of endWithin; nil without
+	hints    []hint         // interim responses that have still to be passed on
+	passing  bool           // pass runs
+	passed   sync.WaitGroup // of pass
+	late     *time.Timer    // of endWithin; nil without
+}
+
+// hint is an interim response.
+type hint struct {
+	status int
+	header http.Header
 }
 
 // endWithin limits the time for the end of a response to HEAD, for which the Transport waits before it returns.
@@ -236,14 +245,15 @@ func (t *h2try) endWithin(d time.Duration) {
 	})
 }
 
-// end is called when the Transport has returned: what comes later is too late.
+// end is called when the Transport has returned: what comes later is too late, and what came before is passed on first.
 func (t *h2try) end() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.over = true
 	if t.late != nil {
 		t.late.Stop()
 	}
+	t.mu.Unlock()
+	t.passed.Wait()
 }
 
 // trace returns hooks that limit the try.
@@ -310,7 +320,28 @@ func (t *h2try) interim(f *forwarding, status int, h textproto.MIMEHeader) error
 		return errManyInterim
 	}
 	if status != http.StatusContinue && status != http.StatusSwitchingProtocols {
-		f.interim(status, http.Header(h))
+		t.hints = append(t.hints, hint{status, http.Header(h)})
+		if !t.passing {
+			t.passing = true
+			t.passed.Go(func() { t.pass(f) })
+		}
 	}
 	return nil
+}
+
+// pass passes on interim responses. The Transport cannot wait for that: it would read nothing for the other requests on
+// the connection while one client takes none.
+func (t *h2try) pass(f *forwarding) {
+	for {
+		t.mu.Lock()
+		if len(t.hints) == 0 {
+			t.passing = false
+			t.mu.Unlock()
+			return
+		}
+		next := t.hints[0]
+		t.hints = t.hints[1:]
+		t.mu.Unlock()
+		f.interim(next.status, next.header)
+	}
 }

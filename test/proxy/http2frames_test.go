@@ -378,3 +378,51 @@ func TestComplaintHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// unwilling is a client that takes no interim response before it may.
+type unwilling struct {
+	*httptest.ResponseRecorder
+	asked, may chan bool
+}
+
+func (w *unwilling) WriteHeader(status int) {
+	if status == http.StatusEarlyHints {
+		w.asked <- true
+		<-w.may
+		return
+	}
+	w.ResponseRecorder.WriteHeader(status)
+}
+
+// TestUnwillingClientHTTP2: a client that takes no interim response does not keep those of other requests, which share
+// the connection to the server, and gets its response after it.
+func TestUnwillingClientHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		if f.PseudoValue("path") == "/hints" {
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block([]string{":status: 103"}), EndHeaders: true})
+		}
+		respond(fr, f.StreamID, ":status: 204")
+	}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	h := s.handler(t, o.addr())
+	w := &unwilling{httptest.NewRecorder(), make(chan bool), make(chan bool)}
+	slow, other := make(chan bool), make(chan bool)
+	go func() {
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/hints", nil))
+		close(slow)
+	}()
+	servertest.Await(t, w.asked, "the interim response")
+	go func() {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		close(other)
+	}()
+	servertest.Await(t, other, "the other response")
+	if w.may <- true; o.dials() != 1 {
+		t.Errorf("%d connections", o.dials())
+	}
+	if servertest.Await(t, slow, "the response"); w.Code != http.StatusNoContent {
+		t.Error(w.Code, s.log)
+	}
+}
