@@ -134,6 +134,9 @@ const closeTimeout = 5 * time.Second
 // on its way. One that sends more does not mean to answer.
 const maxSurplus = 1 << 20
 
+// mostMessage is as good as no limit, and what is computed with it does not overflow.
+const mostMessage = math.MaxInt64 / 8
+
 // or returns v, or def for 0; a negative v is none.
 func or[T int | int64 | time.Duration](v, def, none T) T {
 	if v < 0 {
@@ -161,7 +164,7 @@ func New(o *Options) (*Handler, error) {
 	if h.maxUnsent > 0 {
 		h.maxUnsent = max(h.maxUnsent, takeover.MinLimit)
 	}
-	limit := or(o.MaxMessage, defaultMaxMessage, 0)
+	limit := min(or(o.MaxMessage, defaultMaxMessage, 0), mostMessage)
 	h.limits = wsframe.Limits{Message: limit, Deflated: limit, Fragments: or(o.MaxFragments, defaultMaxFragments, 0)}
 	if o.MaxFragments == 0 {
 		h.limits.Earns = defaultEarns

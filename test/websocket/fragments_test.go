@@ -2,11 +2,13 @@ package websocket
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
 	"github.com/chert-http/chert/websocket"
 )
@@ -47,6 +49,26 @@ func TestFragments(t *testing.T) {
 				c.wants(fmt.Sprintf("%d of %d: %d", total, typ, total))
 			}
 		}
+	})
+}
+
+// TestHugeMaxMessage: the largest MaxMessage is as good as none, for messages that are compressed, and for those in
+// fragments on a stream of HTTP/2.
+func TestHugeMaxMessage(t *testing.T) {
+	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
+		const part = 40 << 10
+		c := open(start(t, fresh(handler(t, &websocket.Options{
+			OnMessage: func(c *websocket.Conn, _ websocket.Type, p []byte) {
+				c.Send(websocket.TypeText, fmt.Append(nil, len(p)))
+			},
+			MaxMessage:  math.MaxInt64,
+			Compression: new(websocket.Compression),
+		}))), "Sec-WebSocket-Extensions: permessage-deflate")
+		c.Send(fragmented(2, 2, strings.Repeat("*", part), true))
+		c.wants(fmt.Sprint(2 * part))
+		z := wsdeflate.Deflate(nil, make([]byte, part), nil, wsdeflate.MinBits)
+		c.Send(masked(wsframe.Header{Fin: true, RSV1: true, Op: wsframe.Binary}, string(z)))
+		c.wants(fmt.Sprint(part))
 	})
 }
 
