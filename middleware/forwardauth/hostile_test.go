@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -231,6 +232,21 @@ func TestBodies(t *testing.T) {
 			if body, err := io.ReadAll(res.Body); string(body) != "3 abc <nil>" || err != nil {
 				t.Errorf("%q, %v", body, err)
 			}
+		}
+	})
+}
+
+// The largest MaxBody is as good as none.
+func TestHugeMaxBody(t *testing.T) {
+	t.Parallel()
+	f := newForward(t, Options{MaxBody: math.MaxInt64, URL: answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(403)
+		io.WriteString(w, strings.Repeat("x", 100_000))
+	})})
+	both(t, f.Wrap(inner), func(t *testing.T, base string) {
+		res, body := raw(t, base, "GET / HTTP/1.1\nHost: a\nConnection: close\n\n")
+		if res.StatusCode != 403 || len(body) != 100_000 {
+			t.Errorf("%d, %d bytes", res.StatusCode, len(body))
 		}
 	})
 }

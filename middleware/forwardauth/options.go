@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -90,7 +91,7 @@ func (o *Options) complete() error {
 	if o.MaxBody == 0 {
 		o.MaxBody = 64 << 10
 	}
-	o.MaxBody = max(o.MaxBody, 0)
+	o.MaxBody = min(max(o.MaxBody, 0), math.MaxInt64-1) // one more is read
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
