@@ -26,12 +26,12 @@ func notOffered(name string) bool {
 }
 
 // notAsked reports whether a field of a request is not in the subrequest: of the
-// connection, of a body that is not sent, a condition or a range, which are about another
-// resource, and what describes a client, which only a proxy may say. Those are compared
-// as variables, since the server may be a program that reads them so.
+// connection, :protocol of an extended CONNECT, of a body that is not sent, a condition or a
+// range, which are about another resource, and what describes a client, which only a proxy may
+// say. Those are compared as variables, since the server may be a program that reads them so.
 func notAsked(name string) bool {
 	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	if notCopied(name) {
+	if notCopied(name) || strings.HasPrefix(name, ":") {
 		return true
 	}
 	switch name {
