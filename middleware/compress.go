@@ -3,6 +3,7 @@ package middleware
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -181,7 +182,12 @@ func (c *compress) codable(status int, h header) bool {
 	}
 	// RFC 9110 section 7.7 by way of RFC 9111 section 5.2.2.6: MUST NOT transform
 	// the content.
-	return !strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-transform")
+	return !directs(h, "no-transform")
+}
+
+// directs reports whether one of the lines of Cache-Control has a directive.
+func directs(h header, directive string) bool {
+	return slices.ContainsFunc(h.Values("Cache-Control"), func(v string) bool { return field.HasToken(v, directive) })
 }
 
 // mark changes the fields of a coded response.

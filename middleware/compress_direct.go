@@ -28,6 +28,11 @@ func (e exchangeHeader) Values(name string) (values []string) {
 			values = append(values, f.Value)
 		}
 	}
+	if r := e.x.Ready(); len(values) > 1 && r != nil && e.x.HasKept() && !wire.IsList(name) {
+		if own := r.Header()[name]; own != nil {
+			return own // instead of those of outer middleware
+		}
+	}
 	return values
 }
 

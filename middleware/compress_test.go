@@ -71,6 +71,7 @@ func TestCompress(t *testing.T) {
 		{"coded already", "gzip", 200, []string{"Content-Type", "text/plain", "Content-Encoding", "br"}, page, "br", "", "", false, false},
 		{"coded as odd", "gzip", 200, []string{"Content-Type", "text/plain", "Content-Encoding", "odd"}, page, "odd", "", "", false, false},
 		{"no-transform", "gzip", 200, []string{"Content-Type", "text/plain", "Cache-Control", "public, No-Transform"}, page, "", "", "", false, false},
+		{"no-transform on a line of its own", "gzip", 200, []string{"Content-Type", "text/plain", "Cache-Control", "public", "Cache-Control", "no-transform"}, page, "", "", "", false, false},
 		{"a part", "gzip", 206, []string{"Content-Type", "text/plain", "Content-Range", "bytes 0-4199/9999"}, page, "", "", "", false, false},
 		{"a part without its field", "gzip", 206, text, page, "", "", "", false, false},
 		{"204", "gzip", 204, nil, "", "", "", "", false, false},
@@ -88,17 +89,17 @@ func TestCompress(t *testing.T) {
 		set := func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
 			for i := 0; i < len(tt.fields); i += 2 {
-				x.SetHeader(tt.fields[i], tt.fields[i+1])
+				x.AddHeader(tt.fields[i], tt.fields[i+1])
 			}
 			x.WriteString(tt.body)
 		}
 		h := http.Header{}
 		for i := 0; i < len(tt.fields); i += 2 {
-			h.Set(tt.fields[i], tt.fields[i+1])
+			h.Add(tt.fields[i], tt.fields[i+1])
 		}
 		pieces := directly2(hf(func(w http.ResponseWriter, r *http.Request) {
 			for i := 0; i < len(tt.fields); i += 2 {
-				w.Header().Set(tt.fields[i], tt.fields[i+1])
+				w.Header().Add(tt.fields[i], tt.fields[i+1])
 			}
 			w.WriteHeader(tt.status)
 			for body := tt.body; body != ""; {

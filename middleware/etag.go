@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/chert-http/chert/direct"
@@ -81,8 +80,7 @@ func tagOf(body []byte) string {
 
 // taggable reports whether a response may get a tag.
 func taggable(status int, h header) bool {
-	return status == http.StatusOK && h.Get("Etag") == "" && h.Get("Content-Range") == "" &&
-		!strings.Contains(strings.ToLower(h.Get("Cache-Control")), "no-store")
+	return status == http.StatusOK && h.Get("Etag") == "" && h.Get("Content-Range") == "" && !directs(h, "no-store")
 }
 
 // modified returns the response's Last-Modified.

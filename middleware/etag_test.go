@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,24 +38,25 @@ func TestETag(t *testing.T) {
 		{"404", "GET", []string{"If-None-Match", tag}, 404, nil, "hello", 404, "", "hello"},
 		{"own tag", "GET", []string{"If-None-Match", tag}, 200, []string{"Etag", `"own"`}, "hello", 200, `"own"`, "hello"},
 		{"no-store", "GET", []string{"If-None-Match", tag}, 200, []string{"Cache-Control", "no-store"}, "hello", 200, "", "hello"},
+		{"no-store on a line of its own", "GET", []string{"If-None-Match", tag}, 200, []string{"Cache-Control", "private", "Cache-Control", "no-store"}, "hello", 200, "", "hello"},
 		{"as large as may be", "GET", []string{"If-None-Match", tagOf([]byte("helloworld"))}, 200, nil, "helloworld", 304, tagOf([]byte("helloworld")), ""},
 		{"too large", "GET", []string{"If-None-Match", tagOf([]byte("helloworld!"))}, 200, nil, "helloworld!", 200, "", "helloworld!"},
 	} {
 		h := http.Header{"Content-Type": {"text/plain"}}
 		for i := 0; i < len(tt.fields); i += 2 {
-			h.Set(tt.fields[i], tt.fields[i+1])
+			h.Add(tt.fields[i], tt.fields[i+1])
 		}
 		written := direct.HandlerFunc(func(x *direct.Exchange) {
 			x.SetStatus(tt.status)
-			for name := range h {
-				x.SetHeader(name, h.Get(name))
+			for name, values := range h {
+				for _, v := range values {
+					x.AddHeader(name, v)
+				}
 			}
 			x.WriteString(tt.body)
 		})
 		pieces := directly2(hf(func(w http.ResponseWriter, r *http.Request) {
-			for name := range h {
-				w.Header().Set(name, h.Get(name))
-			}
+			maps.Copy(w.Header(), h.Clone())
 			w.WriteHeader(tt.status)
 			for i := range tt.body {
 				io.WriteString(w, tt.body[i:i+1])
