@@ -12,6 +12,7 @@ import (
 	"github.com/chert-http/chert/direct"
 	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // Condition is what a request must have for a Choice: all that the fields name. In the
@@ -71,7 +72,7 @@ func (c *Condition) complete() (err error) {
 		return fmt.Errorf("option From: %w", err)
 	}
 	for name := range c.Header {
-		if !isToken(name) {
+		if !field.IsToken(name) {
 			return fmt.Errorf("option Header: %q is no name of a field", name)
 		}
 		if strings.EqualFold(name, "Host") {
@@ -79,7 +80,7 @@ func (c *Condition) complete() (err error) {
 		}
 	}
 	for name := range c.Cookie {
-		if !isToken(name) {
+		if !field.IsToken(name) {
 			return fmt.Errorf("option Cookie: %q is no name of a cookie", name)
 		}
 	}
@@ -87,13 +88,6 @@ func (c *Condition) complete() (err error) {
 		return errors.New("the condition is empty")
 	}
 	return nil
-}
-
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", r)
-	})
 }
 
 // chooser is immutable.

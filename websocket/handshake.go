@@ -5,11 +5,13 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
@@ -288,12 +290,5 @@ func (h *Handler) choose(r *http.Request) uint8 {
 
 // hasToken reports whether one of the values has the token, in any case.
 func hasToken(values []string, token string) bool {
-	for _, v := range values {
-		for t := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.Trim(t, " \t"), token) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(v string) bool { return field.HasToken(v, token) })
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/wsdeflate"
 	"github.com/chert-http/chert/internal/wsframe"
@@ -178,7 +179,7 @@ func New(o *Options) (*Handler, error) {
 		return nil, errors.New("websocket: Subprotocols: there are more than 255")
 	}
 	for _, p := range o.Subprotocols {
-		if !isToken(p) {
+		if !field.IsToken(p) {
 			return nil, fmt.Errorf("websocket: Subprotocols: %q is not a token", p)
 		}
 	}
@@ -242,16 +243,4 @@ func (g *origin) allows(u *url.URL, host string) bool {
 		return strings.HasSuffix(host, "."+g.host)
 	}
 	return host == g.host
-}
-
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
-			continue
-		}
-		return false
-	}
-	return s != ""
 }

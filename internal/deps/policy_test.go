@@ -166,7 +166,7 @@ var policy = []rule{
 	{pkg: "internal/interval", may: "stats"},
 	{pkg: "admin", may: "stats internal/interval proxy"},
 	// timer for how waits are spread; conn and stream for connections of other servers.
-	{pkg: "websocket", may: "internal/link internal/conn internal/stream internal/roster internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
+	{pkg: "websocket", may: "internal/link internal/conn internal/stream internal/roster internal/rfc/field internal/wsframe internal/wsdeflate internal/takeover internal/exec internal/buf internal/outbox internal/timer internal/sched"},
 
 	{pkg: "websocket/redisroom", may: "websocket internal/redisstream internal/backlog internal/exec stats", other: "github.com/redis/go-redis/v9"},
 

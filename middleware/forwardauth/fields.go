@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/middleware/internal/wrap"
 )
 
@@ -54,9 +55,9 @@ var ofOuter = []string{"X-Request-Id", "Strict-Transport-Security"}
 // send responds with an answer.
 func (a *answer) send(w http.ResponseWriter) {
 	h := w.Header()
-	named := splitTokens(strings.ToLower(strings.Join(a.header["Connection"], ",")))
+	connection := strings.Join(a.header["Connection"], ",")
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		if notCopied(name) || name == "Date" || slices.Contains(named, strings.ToLower(name)) ||
+		if notCopied(name) || name == "Date" || field.HasToken(connection, name) ||
 			h[name] != nil && slices.Contains(ofOuter, name) {
 			continue
 		}
@@ -76,14 +77,6 @@ func (a *answer) send(w http.ResponseWriter) {
 	}
 	w.WriteHeader(a.status)
 	w.Write(a.body)
-}
-
-func splitTokens(s string) []string {
-	all := strings.Split(s, ",")
-	for i := range all {
-		all[i] = strings.TrimSpace(all[i])
-	}
-	return all
 }
 
 // hostOf returns the address of a client without the port, "" for that of a unix socket.

@@ -32,6 +32,7 @@ func TestHandshake(t *testing.T) {
 			{"HTTP/1.0", strings.Replace(good, "HTTP/1.1", "HTTP/1.0", 1), 426, "Upgrade", "websocket"},
 			{"no Connection", without("Connection: keep-alive, Upgrade"), 426, "Upgrade", "websocket"},
 			{"other protocol", strings.Replace(good, "WebSocket", "h2c", 1), 426, "Upgrade", "websocket"},
+			{"protocol with letters beyond ASCII", strings.Replace(good, "WebSocket", "Web\u017foc\u212aet", 1), 426, "Upgrade", "websocket"},
 			{"other version", strings.Replace(good, "Version: 13", "Version: 8", 1), 426, "Sec-Websocket-Version", "13"},
 			{"no version", without("Sec-WebSocket-Version: 13"), 426, "Sec-Websocket-Version", "13"},
 			{"no key", without("Sec-WebSocket-Key: " + key), 400, "", ""},

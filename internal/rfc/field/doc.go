@@ -2,5 +2,5 @@
 // 5): case-insensitive names, lists, and lists spread over several lines.
 package field
 
-// It knows wire.Fields and no field in particular. Packages static and
-// middleware and the parts of RFC 9110 below them import it.
+// It knows wire.Fields and no field in particular. Packages static, middleware, eventstream and
+// websocket and the parts of RFC 9110 below them import it.

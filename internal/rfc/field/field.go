@@ -51,6 +51,17 @@ func joinAll(f wire.Fields, name string) []byte {
 	return bytes.Join(all, []byte(","))
 }
 
+// IsToken reports whether s is a token (RFC 9110 section 5.6.2).
+func IsToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
 // HasToken reports whether list, of comma-separated tokens, contains token, in
 // any case.
 func HasToken(list, token string) bool {

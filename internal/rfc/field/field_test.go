@@ -49,6 +49,19 @@ func TestSameVariable(t *testing.T) {
 	}
 }
 
+func TestIsToken(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		want := c > ' ' && c < 0x7f && !strings.ContainsRune("\"(),/:;<=>?@[\\]{}", rune(c)) // RFC 9110 section 5.6.2
+		if s := string([]byte{'a', byte(c)}); IsToken(s) != want {
+			t.Errorf("%q: not %v", s, want)
+		}
+	}
+	if IsToken("") {
+		t.Error("nothing is a token")
+	}
+}
+
 func TestHasToken(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string]bool{
