@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/http"
 	"strconv"
@@ -108,7 +109,7 @@ func (l *AccessLog) appendVhost(b []byte, m *more) []byte {
 	case l.o.Port == 0 && m.tls:
 		b = append(b, "443"...)
 	default:
-		b = strconv.AppendInt(b, int64(or(l.o.Port, 80)), 10)
+		b = strconv.AppendInt(b, int64(cmp.Or(l.o.Port, 80)), 10)
 	}
 	return append(b, ' ')
 }

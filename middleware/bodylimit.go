@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,7 +31,7 @@ type BodyLimitOptions struct {
 // there one for what follows an extended CONNECT: the messages of a WebSocket over HTTP/2
 // or HTTP/3.
 func BodyLimit(o *BodyLimitOptions) func(http.Handler) http.Handler {
-	max := or(options(o).MaxSize, 1<<20)
+	max := cmp.Or(options(o).MaxSize, 1<<20)
 	if max < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}

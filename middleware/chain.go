@@ -45,15 +45,6 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// or returns v, or def if v is zero.
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
-}
-
 // options returns *o, or the zero value.
 func options[T any](o *T) (t T) {
 	if o != nil {

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -112,18 +113,15 @@ func (c *compress) around(next http.Handler) http.Handler {
 				c: c, coding: c.choose([]byte(strings.Join(r.Header["Accept-Encoding"], ","))),
 				head: r.Method == http.MethodHead, asked: wire.FieldsOf(r.Header),
 			}
-			returned := false
-			defer func() { a.Writer.End(returned) }()
-			next.ServeHTTP(a.Init(w, a), r)
-			returned = true
+			a.Serve(next, w, r, a)
 		},
 		c.serveDirect)
 }
 
 func newCompress(o CompressOptions) (*compress, error) {
 	c := &compress{
-		min:   max(or(o.MinSize, 1024), 1), // a coded form of nothing is longer
-		types: o.Types, max: int64(or(o.MaxEncoders, defaultEncoders)),
+		min:   max(cmp.Or(o.MinSize, 1024), 1), // a coded form of nothing is longer
+		types: o.Types, max: int64(cmp.Or(o.MaxEncoders, defaultEncoders)),
 	}
 	if c.types == nil {
 		c.types = coding.Compressible

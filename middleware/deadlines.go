@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -30,7 +31,7 @@ type BodyTimeoutOptions struct {
 // Response writers must support SetReadDeadline, as http.ResponseController does: otherwise
 // there is no limit.
 func BodyTimeout(o *BodyTimeoutOptions) func(http.Handler) http.Handler {
-	limit := or(options(o).Limit, time.Minute)
+	limit := cmp.Or(options(o).Limit, time.Minute)
 	if limit < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}
@@ -105,7 +106,7 @@ type ResponseTimeoutOptions struct {
 // the limit, from when the response has been made. On the ordinary path response writers
 // must support SetWriteDeadline, as http.ResponseController does: otherwise there is no limit.
 func ResponseTimeout(o *ResponseTimeoutOptions) func(http.Handler) http.Handler {
-	limit := or(options(o).Limit, time.Minute)
+	limit := cmp.Or(options(o).Limit, time.Minute)
 	if limit < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}

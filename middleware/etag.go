@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"math"
@@ -36,7 +37,7 @@ type ETagOptions struct {
 // tag of ETag's and refuses it.
 // ETag belongs inside of Compress.
 func ETag(o *ETagOptions) func(http.Handler) http.Handler {
-	limit := or(options(o).MaxSize, 64<<10)
+	limit := cmp.Or(options(o).MaxSize, 64<<10)
 	if limit < 0 {
 		limit = math.MaxInt
 	}
@@ -48,10 +49,7 @@ func ETag(o *ETagOptions) func(http.Handler) http.Handler {
 					return
 				}
 				a := &tagging{limit: limit, r: r}
-				returned := false
-				defer func() { a.Writer.End(returned) }()
-				next.ServeHTTP(a.Init(w, a), r)
-				returned = true
+				a.Serve(next, w, r, a)
 			},
 			func(x *direct.Exchange, next direct.Handler) bool {
 				tags := x.Method() == http.MethodGet // on the ordinary path there is no body for HEAD

@@ -143,10 +143,7 @@ func (h *headers) wrap(next http.Handler) http.Handler {
 	return wrap.Handler(next,
 		func(w http.ResponseWriter, r *http.Request) {
 			s := &setting{headers: h}
-			returned := false
-			defer func() { s.Writer.End(returned) }()
-			next.ServeHTTP(s.Init(w, s), r)
-			returned = true
+			s.Serve(next, w, r, s)
 		},
 		func(x *direct.Exchange, next direct.Handler) bool {
 			if !next.ServeDirect(x) {

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -43,7 +44,7 @@ type InFlightOptions struct {
 func InFlight(o *InFlightOptions) func(http.Handler) http.Handler {
 	opt := options(o)
 	var after []string
-	if d := or(opt.RetryAfter, time.Second); d > 0 {
+	if d := cmp.Or(opt.RetryAfter, time.Second); d > 0 {
 		after = []string{"Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)}
 	}
 	total, client := inFlight(opt, after), perClient(opt, after)
@@ -55,7 +56,7 @@ func inFlight(opt InFlightOptions, after []string) func(http.Handler) http.Handl
 	if opt.Max < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}
-	slots := wrap.NewSlots(or(opt.Max, 1024), opt.Queue, opt.QueueTimeout)
+	slots := wrap.NewSlots(cmp.Or(opt.Max, 1024), opt.Queue, opt.QueueTimeout)
 	busy := wrap.Refusal(http.StatusServiceUnavailable, after...)
 	return filter.Around(func(c *filter.Call, next filter.Next) filter.Outcome {
 		switch {

@@ -77,8 +77,8 @@ func NewLineWriter(out io.Writer, o *LineWriterOptions) *LineWriter {
 	if opts.BufferSize == 0 && isTerminal(out) {
 		opts.BufferSize = -1 // other loggers write there too, and the order matters
 	}
-	size := or(opts.BufferSize, 256<<10)
-	l := &LineWriter{out: out, size: size, every: or(opts.FlushInterval, time.Second), unbuffered: size <= 0,
+	size := cmp.Or(opts.BufferSize, 256<<10)
+	l := &LineWriter{out: out, size: size, every: cmp.Or(opts.FlushInterval, time.Second), unbuffered: size <= 0,
 		report: opts.Failed}
 	l.changed.L = &l.mu
 	if !l.unbuffered {

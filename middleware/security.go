@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -43,7 +44,7 @@ func SecurityHeaders(o *SecurityHeadersOptions) func(http.Handler) http.Handler 
 
 func (o SecurityHeadersOptions) fields() (fields []wire.Field) {
 	add := func(name, value, def string) {
-		if value = or(value, def); value != "-" && value != "" {
+		if value = cmp.Or(value, def); value != "-" && value != "" {
 			fields = append(fields, wire.Field{Name: http.CanonicalHeaderKey(name), Value: value})
 		}
 	}

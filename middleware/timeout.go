@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,7 +52,7 @@ type TimeoutOptions struct {
 // of that after Hijack. An extended CONNECT, which is how WebSockets begin over HTTP/2 and
 // HTTP/3, passes through. On the fast path, where nothing may wait, there is no limit either.
 func Timeout(o *TimeoutOptions) func(http.Handler) http.Handler {
-	limit := or(options(o).Limit, time.Minute)
+	limit := cmp.Or(options(o).Limit, time.Minute)
 	if limit < 0 {
 		return func(next http.Handler) http.Handler { return next }
 	}

@@ -1,6 +1,7 @@
 package static
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -159,9 +160,9 @@ func newConfig(o *Options) (config, error) {
 	if c.Index == nil {
 		c.Index = []string{"index.html"}
 	}
-	orDefault(&c.CompressMax, defaultCompressMax)
-	orDefault(&c.CacheBytes, defaultCacheBytes)
-	orDefault(&c.CacheFileSize, defaultFileSize)
+	c.CompressMax = cmp.Or(c.CompressMax, defaultCompressMax)
+	c.CacheBytes = cmp.Or(c.CacheBytes, defaultCacheBytes)
+	c.CacheFileSize = cmp.Or(c.CacheFileSize, defaultFileSize)
 	if c.CacheBytes < 0 {
 		c.CacheFileSize, c.NoCompression = -1, true
 	}
@@ -183,9 +184,7 @@ func newConfig(o *Options) (config, error) {
 	if c.try, err = parseTry(c.Try); err != nil {
 		return c, fmt.Errorf("static: %w", err)
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	for _, name := range c.Index {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
 			return c, fmt.Errorf("static: Index: %q is not a file name", name)
@@ -230,12 +229,6 @@ func (c *config) typeOf(name string) string {
 		}
 	}
 	return ""
-}
-
-func orDefault(n *int64, value int64) {
-	if *n == 0 {
-		*n = value
-	}
 }
 
 // lastTried returns the file at the end of Try that has the same name for every request, ""

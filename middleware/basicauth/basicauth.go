@@ -1,6 +1,7 @@
 package basicauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -153,22 +154,15 @@ func newAuth(o Options) (*auth, error) {
 	if o.Cost != 0 && (o.Cost < bcrypt.MinCost || o.Cost > bcrypt.MaxCost) {
 		return nil, fmt.Errorf("basicauth: Cost: %w", bcrypt.InvalidCostError(o.Cost))
 	}
-	orDefault := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
 	slots := sharedSlots
 	if o.Parallel != 0 || o.Queue != 0 {
-		orDefault(&o.Queue, defaultQueue)
-		orDefault(&o.Parallel, defaultParallel())
+		o.Queue = cmp.Or(o.Queue, defaultQueue)
+		o.Parallel = cmp.Or(o.Parallel, defaultParallel())
 		slots = o.ownSlots()
 	}
-	orDefault(&o.CacheSize, 1024)
-	orDefault(&o.Cost, bcrypt.DefaultCost)
-	if o.CacheFor == 0 {
-		o.CacheFor = 5 * time.Minute
-	}
+	o.CacheSize = cmp.Or(o.CacheSize, 1024)
+	o.Cost = cmp.Or(o.Cost, bcrypt.DefaultCost)
+	o.CacheFor = cmp.Or(o.CacheFor, 5*time.Minute)
 	a := &auth{o: o, slots: slots, compare: compare}
 	var err error
 	if a.dummy, err = o.unknown(); err != nil {

@@ -1,6 +1,7 @@
 package forwardauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -82,19 +83,9 @@ func (o *Options) complete() error {
 		return fmt.Errorf("option ResponseHeaders: %w", err)
 	}
 	o.User = http.CanonicalHeaderKey(o.User)
-	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Second
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = 64
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 64 << 10
-	}
-	o.MaxBody = min(max(o.MaxBody, 0), math.MaxInt64-1) // one more is read
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Timeout, o.MaxConns = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.MaxConns, 64)
+	o.MaxBody = min(max(cmp.Or(o.MaxBody, 64<<10), 0), math.MaxInt64-1) // one more is read
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return nil
 }
 

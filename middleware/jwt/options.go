@@ -1,6 +1,7 @@
 package jwt
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -134,22 +135,19 @@ func (o *Options) complete() error {
 			return fmt.Errorf("algorithm %q is not for published keys", a)
 		}
 	}
-	def(&o.Refresh, 15*time.Minute)
-	def(&o.RefreshUnknown, defaultUnknown)
-	def(&o.Leeway, 30*time.Second)
-	o.Leeway = max(o.Leeway, 0)
+	o.Refresh = cmp.Or(o.Refresh, 15*time.Minute)
+	o.RefreshUnknown = cmp.Or(o.RefreshUnknown, defaultUnknown)
+	o.Leeway = max(cmp.Or(o.Leeway, 30*time.Second), 0)
 	if o.Refresh < 0 {
 		o.Refresh = math.MaxInt64
 	}
 	o.CacheSize = max(o.CacheSize, 0)
-	def(&o.CacheBytes, o.CacheSize*(4<<10))
+	o.CacheBytes = cmp.Or(o.CacheBytes, o.CacheSize*(4<<10))
 	if o.CacheBytes < 0 {
 		o.CacheBytes = math.MaxInt
 	}
-	def(&o.Client, &http.Client{})
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Client = cmp.Or(o.Client, &http.Client{})
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -157,13 +155,6 @@ func (o *Options) complete() error {
 		return o.checkURL()
 	}
 	return nil
-}
-
-func def[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
 }
 
 func (o *Options) checkURL() error {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,18 +98,8 @@ func (o *Options) defaults() (Options, error) {
 		o = &Options{}
 	}
 	d := *o
-	if d.Prefix == "" {
-		d.Prefix = "chert:rl:"
-	}
-	if d.Timeout == 0 {
-		d.Timeout = 100 * time.Millisecond
-	}
-	if d.Instances == 0 {
-		d.Instances = 1
-	}
-	if d.Failures == 0 {
-		d.Failures = 5
-	}
+	d.Prefix, d.Timeout = cmp.Or(d.Prefix, "chert:rl:"), cmp.Or(d.Timeout, 100*time.Millisecond)
+	d.Instances, d.Failures = cmp.Or(d.Instances, 1), cmp.Or(d.Failures, 5)
 	if d.Pause < 0 {
 		d.Failures = -1
 	}
@@ -118,9 +109,7 @@ func (o *Options) defaults() (Options, error) {
 	if d.Memory == nil {
 		d.Memory = ratelimit.NewMemory(nil)
 	}
-	if d.Logger == nil {
-		d.Logger = slog.Default()
-	}
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	return d, d.check()
 }
 

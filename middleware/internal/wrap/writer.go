@@ -103,6 +103,14 @@ func (w *Writer) Init(next http.ResponseWriter, hook Hook) http.ResponseWriter {
 	return w
 }
 
+// Serve calls next with the writer that Init makes of w, to and hook, and then End.
+func (w *Writer) Serve(next http.Handler, to http.ResponseWriter, r *http.Request, hook Hook) {
+	returned := false
+	defer func() { w.End(returned) }()
+	next.ServeHTTP(w.Init(to, hook), r)
+	returned = true
+}
+
 // End notifies the hook that the handler has returned or panicked, and makes
 // all later calls fail. It waits for a call in progress.
 func (w *Writer) End(returned bool) {
