@@ -52,15 +52,10 @@ func (l *AccessLog) Override(next http.Handler) http.Handler {
 // is for handlers on the ordinary path, until they return. w is the handler's, or one that
 // has Unwrap. Every AccessLog around the handler has them; without one nothing is done.
 func AddLogAttrs(w http.ResponseWriter, attrs ...slog.Attr) {
-	for {
+	for w := range wrap.Layers(w) {
 		if n, ok := w.(interface{ NoteMore(more any) bool }); ok {
 			n.NoteMore(attrs)
 		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return
-		}
-		w = u.Unwrap()
 	}
 }
 
@@ -82,16 +77,12 @@ type noter interface {
 // noteLog tells the writer of the next AccessLog outside, and returns it; nil if there is
 // none.
 func noteLog(w http.ResponseWriter, l *AccessLog) noter {
-	for {
+	for w := range wrap.Layers(w) {
 		if n, ok := w.(noter); ok && n.NoteLog(l) {
 			return n
 		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil
-		}
-		w = u.Unwrap()
 	}
+	return nil
 }
 
 // instead returns the log that Override has chosen, or l.

@@ -106,19 +106,15 @@ func tellServer(w http.ResponseWriter) {
 // timedOf returns the innermost Timeout that w is inside of, nil if there is
 // none.
 func timedOf(w http.ResponseWriter) *timed {
-	for {
+	for w := range wrap.Layers(w) {
 		switch t := w.(type) {
 		case *timed:
 			return t
 		case timedFiles:
 			return t.timed
 		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil
-		}
-		w = u.Unwrap()
 	}
+	return nil
 }
 
 // tellTooLarge makes the connection end with the response, unless that is a

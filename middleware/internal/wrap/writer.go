@@ -457,16 +457,6 @@ func (w *Writer) Hijack() (c net.Conn, rw *bufio.ReadWriter, err error) {
 // CloseNotify implements http.CloseNotifier, which gin asks every writer for.
 func (w *Writer) CloseNotify() <-chan bool { return CloseNotify(w.next) }
 
-// CloseNotify returns w's channel, or one that is never written to if w is no
-// http.CloseNotifier.
-func CloseNotify(w http.ResponseWriter) <-chan bool {
-	//lint:ignore SA1019 frameworks still use it
-	if n, ok := w.(http.CloseNotifier); ok {
-		return n.CloseNotify()
-	}
-	return make(chan bool)
-}
-
 // SendFile implements wire.FileSender.
 func (w fileWriter) SendFile(f direct.File) error {
 	if w.hook != nil {
@@ -488,32 +478,4 @@ func (w fileWriter) SendFile(f direct.File) error {
 		w.count(f.Len)
 	}
 	return err
-}
-
-// LeaveErrors tells the ErrorPages around w that the body of an error stays as it is.
-func LeaveErrors(w http.ResponseWriter) {
-	for {
-		if h, ok := w.(interface{ Hook() Hook }); ok {
-			if p, ok := h.Hook().(interface{ LeaveErrors() }); ok {
-				p.LeaveErrors()
-			}
-		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return
-		}
-		w = u.Unwrap()
-	}
-}
-
-// Innermost returns the writer that wraps no other: the server's. Package
-// net/http finds by type assertion there what it cannot ask others.
-func Innermost(w http.ResponseWriter) http.ResponseWriter {
-	for {
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return w
-		}
-		w = u.Unwrap()
-	}
 }
