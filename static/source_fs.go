@@ -68,22 +68,14 @@ func (s fsSource) list(name string, max int) (entries []listing.Entry, more bool
 		return nil, false, errFolder
 	}
 	found, more, err := readDir(dir, max)
-	list := make([]listing.Entry, 0, len(found))
-	for _, d := range found {
+	own := func(d fs.DirEntry) (stat, error) {
 		i, err := d.Info()
-		link := d.Type()&fs.ModeSymlink != 0
-		if err == nil && link {
-			i, err = fs.Stat(s.fsys, join(name, d.Name()))
-		}
 		if err != nil {
-			continue // gone, or a link to nothing
+			return stat{}, err
 		}
-		if i.IsDir() || i.Mode().IsRegular() {
-			list = append(list, listing.Entry{Name: d.Name(), Dir: i.IsDir(), Link: link, Size: i.Size(),
-				Modified: i.ModTime()})
-		}
+		return statOfInfo(i), nil
 	}
-	return list, more, err
+	return listed(found, own, func(entry string) (stat, error) { return s.stat(join(name, entry)) }), more, err
 }
 
 func (s fsSource) moved() bool  { return false }
@@ -112,6 +104,26 @@ func join(folder, name string) string {
 		return name
 	}
 	return folder + "/" + name
+}
+
+// listed makes the entries of a listing: links are stat'ed by link, and all others by own.
+func listed(found []fs.DirEntry, own func(d fs.DirEntry) (stat, error), link linkStat) []listing.Entry {
+	list := make([]listing.Entry, 0, len(found))
+	for _, d := range found {
+		var st stat
+		var err error
+		isLink := d.Type()&fs.ModeSymlink != 0
+		if isLink {
+			st, err = link(d.Name())
+		} else {
+			st, err = own(d)
+		}
+		if err != nil || !st.folder && !st.regular {
+			continue // gone, or a link to something not served
+		}
+		list = append(list, st.entry(d.Name(), isLink))
+	}
+	return list
 }
 
 // readDir reads at most max entries of a folder, and checks for one more.

@@ -156,23 +156,9 @@ func (t beneathTree) list(name string, max int, link linkStat) (entries []listin
 	d := os.NewFile(uintptr(fd), name)
 	defer d.Close()
 	found, more, err := readDir(d, max)
-	list := make([]listing.Entry, 0, len(found))
 	in := beneathTree{fd: fd}
-	for _, e := range found {
-		isLink := e.Type()&fs.ModeSymlink != 0
-		var st stat
-		var err error
-		if isLink {
-			st, err = link(e.Name())
-		} else {
-			st, err = in.look(e.Name(), false)
-		}
-		if err != nil || !st.folder && !st.regular {
-			continue // gone, or a link to something not served
-		}
-		list = append(list, st.entry(e.Name(), isLink))
-	}
-	return list, more, err
+	own := func(e fs.DirEntry) (stat, error) { return in.look(e.Name(), false) }
+	return listed(found, own, link), more, err
 }
 
 func statFd(fd int) (stat, error) {

@@ -82,18 +82,9 @@ func (t rootTree) list(name string, max int, link linkStat) (entries []listing.E
 	}
 	defer d.Close()
 	found, more, err := readDir(d, max)
-	list := make([]listing.Entry, 0, len(found))
-	for _, e := range found {
-		isLink := e.Type()&fs.ModeSymlink != 0
-		statEntry := func(entry string) (stat, error) { return t.stat(join(name, entry)) }
-		if isLink && link != nil {
-			statEntry = link
-		}
-		st, err := statEntry(e.Name())
-		if err != nil || !st.folder && !st.regular {
-			continue // gone, or a link to something not served
-		}
-		list = append(list, st.entry(e.Name(), isLink))
+	inside := func(entry string) (stat, error) { return t.stat(join(name, entry)) }
+	if link == nil {
+		link = inside
 	}
-	return list, more, err
+	return listed(found, func(e fs.DirEntry) (stat, error) { return inside(e.Name()) }, link), more, err
 }
