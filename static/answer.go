@@ -1,6 +1,7 @@
 package static
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"os"
@@ -97,22 +98,11 @@ func (h *Handler) find(x *direct.Exchange, now int64) *entry {
 	if len(name) > 0 && name[len(name)-1] != '/' {
 		return h.cached(key{view.String(name), 0}, now)
 	}
-	if len(h.Index) > 0 {
-		var buf [256]byte
-		if len(name)+len(h.Index[0]) <= len(buf) {
-			b := append(append(buf[:0], name...), h.Index[0]...)
-			if e := h.cachedIndex(view.String(b), now); e != nil {
-				return e
-			}
-		}
+	folder := view.String(bytes.TrimSuffix(name, []byte("/")))
+	if e := h.findIndex(folder, now); e != nil || !h.Listing {
+		return e
 	}
-	if !h.Listing {
-		return nil
-	}
-	if len(name) > 0 {
-		name = name[:len(name)-1]
-	}
-	return h.cached(key{view.String(name), h.listingKind(x)}, now)
+	return h.cached(key{folder, h.listingKind(x)}, now)
 }
 
 // reply answers with e, or a variant of it, and ends its use. The error is

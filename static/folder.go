@@ -111,6 +111,11 @@ func (h *Handler) redirect(x *direct.Exchange, name string, folder bool) {
 		h.refuse(x, http.StatusNotFound, name)
 		return
 	}
+	h.redirectTo(x, name, to)
+}
+
+// redirectTo sends the client to a relative URL.
+func (h *Handler) redirectTo(x *direct.Exchange, name, to string) {
 	head := http.Header{}
 	h.apply(head, name, notContent)
 	head["Location"] = []string{to}

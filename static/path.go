@@ -85,9 +85,13 @@ func location(rawTarget, rawQuery string, folder bool) string {
 	if folder {
 		b = append(b, '/')
 	}
-	if rawQuery != "" {
-		b = append(b, '?')
-		b = percent.Append(b, rawQuery, inQuery)
+	return string(appendQuery(b, rawQuery))
+}
+
+// appendQuery appends the query of a request, if it has one.
+func appendQuery(b []byte, raw string) []byte {
+	if raw == "" {
+		return b
 	}
-	return string(b)
+	return percent.Append(append(b, '?'), raw, inQuery)
 }

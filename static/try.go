@@ -253,14 +253,7 @@ func (h *Handler) redirectClean(x *direct.Exchange, t target) bool {
 	if raw != "" && (err != nil || last != path.Base(t.name)) {
 		return false // an encoded slash: what the Location is relative to has other segments
 	}
-	b := percent.Append([]byte("./"), base, inName)
-	if query := x.RawQuery(); len(query) > 0 {
-		b = percent.Append(append(b, '?'), query, inQuery)
-	}
-	head := http.Header{}
-	h.apply(head, file, notContent)
-	head["Location"] = []string{string(b)}
-	x.Send(direct.NewResponse(http.StatusMovedPermanently, head, nil))
+	h.redirectTo(x, file, string(appendQuery(percent.Append([]byte("./"), base, inName), string(x.RawQuery()))))
 	return true
 }
 

@@ -97,10 +97,7 @@ func New(opt *Options) (*Verifier, error) {
 		return nil, fmt.Errorf("jwt: Realm: %w", err)
 	}
 	v := &Verifier{o: o, parser: jwt.NewParser(options...), auth: auth, cache: newCache(o.CacheSize, o.CacheBytes)}
-	v.unavailable = direct.NewResponse(http.StatusServiceUnavailable, http.Header{
-		"Retry-After": {"5"}, "Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
-		"Cache-Control": {"no-store"},
-	}, []byte("Service Unavailable\n"))
+	v.unavailable = wrap.Refusal(http.StatusServiceUnavailable, "Retry-After", "5")
 	if o.JWKS != "" {
 		v.set = newKeySet(&v.o)
 	}
