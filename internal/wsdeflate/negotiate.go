@@ -35,20 +35,20 @@ var ErrMalformed = errors.New("malformed Sec-WebSocket-Extensions")
 // A client that cannot limit its window is not allowed context takeover if want
 // limits it: the server would have to keep 32 KiB for it.
 func Negotiate(fields []string, want Params) (p Params, response string, err error) {
+	n := 0
 	for _, f := range fields {
-		for rest := f; ; {
+		for rest := next(f); rest != ""; rest = next(rest) {
 			var o offer
 			if rest, err = o.parse(rest); err != nil {
 				return Params{}, "", err
 			}
-			if response == "" && o.name == name && !o.bad {
+			if n++; response == "" && o.name == name && !o.bad {
 				p, response = o.accept(want)
 			}
-			if rest == "" {
-				break
-			}
-			rest = rest[1:] // ','
 		}
+	}
+	if n == 0 && len(fields) > 0 {
+		return Params{}, "", ErrMalformed
 	}
 	return p, response, nil
 }
@@ -95,7 +95,6 @@ func (o *offer) accept(want Params) (Params, string) {
 // parse parses the element at the start of s. rest is empty or begins with a
 // comma.
 func (o *offer) parse(s string) (rest string, err error) {
-	s = skip(s)
 	if o.name, s = token(s); o.name == "" {
 		return "", ErrMalformed
 	}
@@ -188,6 +187,10 @@ func parameter(s string) (value, rest string, err error) {
 	}
 	return "", "", ErrMalformed
 }
+
+// next skips what is before an element of a list. Empty ones are permitted (RFC 2616 section 2.1, whose lists RFC 6455
+// has, and RFC 9110 section 5.6.1.2).
+func next(s string) string { return strings.TrimLeft(s, ", \t") }
 
 func skip(s string) string { return strings.TrimLeft(s, " \t") }
 

@@ -28,6 +28,7 @@ func TestNegotiate(t *testing.T) {
 		{"larger server window", []string{`permessage-deflate ; server_max_window_bits = "14"`}, Params{Bits: 12, ClientBits: 15}, Params{12, 15, false, false}, "permessage-deflate; server_max_window_bits=12", false},
 		{"fallback", []string{"permessage-deflate; unknown, permessage-deflate; server_max_window_bits=8"}, full, Params{8, 15, false, false}, "permessage-deflate; server_max_window_bits=8", false},
 		{"first of two", []string{"permessage-deflate; server_max_window_bits=10, permessage-deflate"}, full, Params{10, 15, false, false}, "permessage-deflate; server_max_window_bits=10", false},
+		{"empty elements", []string{"", " , ,permessage-deflate ,, "}, full, full, "permessage-deflate", false},
 
 		{"unknown parameter", []string{"permessage-deflate; x=1"}, full, Params{}, "", false},
 		{"twice", []string{"permessage-deflate; server_no_context_takeover; server_no_context_takeover"}, full, Params{}, "", false},
@@ -38,7 +39,8 @@ func TestNegotiate(t *testing.T) {
 		{"leading zero", []string{"permessage-deflate; client_max_window_bits=08"}, full, Params{}, "", false},
 		{"no number", []string{"permessage-deflate; client_max_window_bits=+9"}, full, Params{}, "", false},
 
-		{"empty element", []string{"permessage-deflate,"}, full, Params{}, "", true},
+		{"nothing", []string{""}, full, Params{}, "", true},
+		{"only empty elements", []string{" ,", ","}, full, Params{}, "", true},
 		{"empty parameter", []string{"permessage-deflate;"}, full, Params{}, "", true},
 		{"empty value", []string{"permessage-deflate; x="}, full, Params{}, "", true},
 		{"unfinished string", []string{`permessage-deflate; x="1`}, full, Params{}, "", true},
