@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 const big = 200 << 10
@@ -193,6 +195,30 @@ func testAnswers(t *testing.T, s *site, source string) {
 			if r.head.Get(f[0]) != f[1] {
 				t.Errorf("%s: %s is %q, want %q", what, f[0], r.head.Get(f[0]), f[1])
 			}
+		}
+	}
+}
+
+// TestFutureDate: a file whose date is still to come has a tag and no date: a client that goes by dates alone would
+// keep it, whatever is written to the file until then.
+func TestFutureDate(t *testing.T) {
+	t.Parallel()
+	const large = defaultFileSize + 1
+	s := newSite(t, map[string]string{"small.txt": "old", "large.bin": noise(large)}, nil)
+	future := time.Now().Add(48 * time.Hour)
+	known := "If-Modified-Since: " + future.UTC().Format(http.TimeFormat)
+	for name, content := range map[string]string{"small.txt": "old", "large.bin": noise(large)} {
+		s.date(name, future)
+		r, _ := s.ask("GET", "/"+name, known)
+		if r.status != 200 || r.body != content || r.head.Get("Last-Modified") != "" || r.head.Get("Etag") == "" {
+			t.Errorf("%s: %v", name, r)
+		}
+		part := "If-Range: " + future.UTC().Format(http.TimeFormat)
+		if r, _ := s.ask("GET", "/"+name, "Range: bytes=0-0", part); r.status != 200 {
+			t.Errorf("%s: a part: %v", name, r)
+		}
+		if r, _ := s.ask("GET", "/"+name, "If-None-Match: "+r.head.Get("Etag")); r.status != 304 {
+			t.Errorf("%s: its tag: %v", name, r)
 		}
 	}
 }

@@ -164,7 +164,9 @@ func (h *Handler) furnish(e *entry) {
 	if e.seekable {
 		head["Accept-Ranges"] = []string{"bytes"}
 	}
-	if t := e.stat.modified(); !t.IsZero() {
+	// RFC 9110 section 8.8.2.1: never a date in the future. Until the file got its real one, clients that know
+	// no tags would keep what they have.
+	if t := e.stat.modified(); !t.IsZero() && !t.After(h.wall()) {
 		head["Last-Modified"] = []string{t.UTC().Format(http.TimeFormat)}
 	}
 	if h.Immutable && hasHash(path.Base(name)) {
