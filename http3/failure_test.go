@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,6 +197,12 @@ func (k faultyKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, nil
 }
 
+// faultyIO is a source and a writer that fails.
+type faultyIO func()
+
+func (f faultyIO) Read([]byte) (int, error)  { f(); return 0, io.ErrNoProgress }
+func (f faultyIO) Write([]byte) (int, error) { f(); return 0, io.ErrNoProgress }
+
 // A function of TLSConfig that panics, or ends its goroutine, ends the handshake, as over TCP, and neither the process
 // nor what the server waits for.
 func TestHandshakeFaults(t *testing.T) {
@@ -228,6 +235,7 @@ func testHandshakeFaults(t *testing.T, fault func(), panics bool) {
 		"WrapSession": {
 			WrapSession: func(tls.ConnectionState, *tls.SessionState) ([]byte, error) { fault(); return nil, nil },
 		},
+		"KeyLogWriter":            {KeyLogWriter: faultyIO(fault)},
 		"a key":                   {Certificates: []tls.Certificate{faulty}},
 		"a key of GetCertificate": {GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &faulty, nil }},
 	} {
@@ -251,6 +259,29 @@ func testHandshakeFaults(t *testing.T, fault func(), panics bool) {
 				says := strings.Contains(s.log.String(), "http: panic in a TLS handshake of QUIC: on purpose\n")
 				return s.Stats().TLS.Running == 0 && len(s.OpenConnections(1)) == 0 && says == panics
 			})
+		})
+	}
+}
+
+// The system's time and random bytes stand in for a Time and a Rand that fail. crypto/tls asks for both when it makes
+// keys of tickets.
+func TestFaultySources(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	for name, fault := range map[string]func(){
+		"panic": func() { panic("on purpose") }, "exit": runtime.Goexit, "error": func() {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var timed, read atomic.Bool
+			s := serve(t, &chert.Server{Handler: hf(hello), TLSConfig: &tls.Config{
+				Certificates: []tls.Certificate{cert},
+				Time:         func() time.Time { timed.Store(true); fault(); return time.Now() },
+				Rand:         faultyIO(func() { read.Store(true); fault() }),
+			}})
+			if a := s.raw().get("/"); a.body != "hello" || !timed.Load() || !read.Load() {
+				t.Errorf("%+v; asked for the time: %v, for random bytes: %v", a, timed.Load(), read.Load())
+			}
 		})
 	}
 }

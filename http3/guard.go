@@ -4,19 +4,22 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/chert-http/chert/internal/exec"
 )
 
 // This file is the functions and keys of a tls.Config, which crypto/tls calls on goroutines of its own: a panic there
 // would end the process, and the end of such a goroutine leave quic-go's waiting for good. Here both end the
-// handshake, as over TCP. Rand, Time and KeyLogWriter are called as they are.
+// handshake, as over TCP. Those of Time and Rand do not: Time has no error to return, and for one of Rand's crypto/tls
+// itself panics where it makes keys of tickets. The system's are used instead.
 
 var errPanic = errors.New("a function of TLSConfig has not returned")
 
@@ -71,7 +74,43 @@ func (s *server) guard(cfg *tls.Config) {
 			return session, err
 		}
 	}
+	s.guardSources(cfg)
 }
+
+// guardSources replaces what cfg has random bytes and the time from, and what it logs keys to.
+func (s *server) guardSources(cfg *tls.Config) {
+	if r := cfg.Rand; r != nil {
+		cfg.Rand = guardedIO(func(p []byte) (n int, err error) {
+			if err = s.call(func() (err error) { n, err = r.Read(p); return err }); err != nil {
+				return rand.Read(p)
+			}
+			return n, nil
+		})
+	}
+	if f := cfg.Time; f != nil {
+		cfg.Time = func() (t time.Time) {
+			if s.call(func() error { t = f(); return nil }) != nil {
+				return time.Now()
+			}
+			return t
+		}
+	}
+	if w := cfg.KeyLogWriter; w != nil {
+		cfg.KeyLogWriter = guardedIO(func(p []byte) (n int, err error) {
+			err = s.call(func() (err error) { n, err = w.Write(p); return err })
+			return n, err
+		})
+	}
+}
+
+// guardedIO is an io.Reader, or an io.Writer.
+type guardedIO func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f guardedIO) Read(p []byte) (int, error) { return f(p) }
+
+// Write implements io.Writer.
+func (f guardedIO) Write(p []byte) (int, error) { return f(p) }
 
 // guarded is f, or nil if that is.
 func guarded[T any](s *server, f func(*tls.ClientHelloInfo) (T, error)) func(*tls.ClientHelloInfo) (T, error) {
