@@ -235,6 +235,20 @@ func TestTooLargeFlood(t *testing.T) {
 	}
 }
 
+// One such request does not end the connection, however large the limit is.
+func TestTooLargeOnce(t *testing.T) {
+	t.Parallel()
+	const limit = 64 << 20
+	s := serve(t, &chert.Server{Handler: hf(hello), HTTP3: chert3.NewFrugal(), MaxHeaderBytes: limit})
+	c := s.raw()
+	if a := c.do(codec.AppendHeader(nil, codec.FrameHeaders, limit+1<<20)); a.status() != "431" {
+		t.Errorf("%+v", a)
+	}
+	if a := c.get("/"); a.ending() != "200" {
+		t.Errorf("the next one: %+v", a)
+	}
+}
+
 // What does nothing, on one stream or on many.
 func TestFloods(t *testing.T) {
 	t.Parallel()

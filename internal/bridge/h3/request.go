@@ -280,9 +280,11 @@ func (st *stream) refuse(r *request, err error) {
 		st.abort(errMessage)
 	case err == errTooLarge:
 		st.answer(r, http.StatusRequestHeaderFieldsTooLarge, err.Error())
-		// What is beyond the limits was neither kept nor decoded.
+		// What is beyond the limits was neither kept nor decoded. One alone does not end the connection, however
+		// much a server allows.
 		size := min(st.frames.Header().Length, uint64(s.cfg.List.Bytes))
-		s.spendUseless(max(size, uint64(r.fields.Size())))
+		size = max(size, uint64(r.fields.Size()))
+		s.spendUseless(min(size, section.IdleBudget/2*section.UselessSize))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.tally.Late(false, tally.LateHead)
 		if st.frames.Within() || len(st.in.Bytes()) > 0 {
