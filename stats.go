@@ -24,7 +24,9 @@ func (s *Server) Stats() stats.Snapshot { return s.watched().Stats() }
 // RunningRequests returns requests that are in progress, at most max of each loop and max
 // of connections on goroutines, the longest first. Those that run on a loop at the moment
 // it is asked are not among them: they end, or move to a goroutine, within two
-// milliseconds. It waits for a busy loop for 100 ms at most, and shows nothing of one
+// milliseconds. Nor are, over HTTP/1 and HTTP/2, those that a direct handler has answered,
+// as package static does, while the client accepts the response: OpenConnections shows
+// their connections as active. It waits for a busy loop for 100 ms at most, and shows nothing of one
 // that does not answer; concurrent calls wait for each other. If max is not positive there
 // are none. Safe for concurrent use.
 func (s *Server) RunningRequests(max int) []stats.Request { return s.watched().RunningRequests(max) }

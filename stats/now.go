@@ -11,7 +11,9 @@ type Source interface {
 	Stats() Snapshot
 	// RunningRequests returns requests that are in progress, at most max of each loop,
 	// the longest first. Those that a loop runs at the moment it is asked cannot be
-	// seen: they end, or move to a goroutine, within two milliseconds.
+	// seen: they end, or move to a goroutine, within two milliseconds. Nor can, over
+	// HTTP/1 and HTTP/2, those that a direct handler has answered, as package static
+	// does, while the client accepts the response: their connections are active.
 	RunningRequests(max int) []Request
 	// OpenConnections returns open connections, at most max of each loop.
 	OpenConnections(max int) []Connection
