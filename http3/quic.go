@@ -52,6 +52,7 @@ func (c connection) TLS() *tls.ConnectionState { return c.state }
 func (c connection) LocalAddr() net.Addr       { return c.c.LocalAddr() }
 func (c connection) RemoteAddr() net.Addr      { return c.c.RemoteAddr() }
 func (c connection) RTT() time.Duration        { return c.c.ConnectionStats().SmoothedRTT }
+func (c connection) Sent() uint64              { return c.c.ConnectionStats().PacketsSent }
 
 // stream is a *quic.Stream as an h3.Stream.
 type stream struct{ *quic.Stream }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ type inMemory struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	session *Session
+
+	sent    atomic.Int64 // how often Sent was called
+	sending int64        // up to which call packets are sent
 }
 
 func (c *inMemory) Accept() (Stream, error) {
@@ -47,6 +51,10 @@ func (c *inMemory) TLS() *tls.ConnectionState    { return &tls.ConnectionState{V
 func (c *inMemory) LocalAddr() net.Addr          { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 func (c *inMemory) RemoteAddr() net.Addr         { return client }
 func (c *inMemory) RTT() time.Duration           { return 0 }
+
+func (c *inMemory) Sent() uint64 {
+	return uint64(min(c.sent.Add(1), c.sending))
+}
 
 // memoryStream has all of a request, and counts what is answered.
 type memoryStream struct {

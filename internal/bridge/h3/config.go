@@ -38,4 +38,8 @@ const (
 	// lingerFor is how long a connection is kept after its last answer for what QUIC may have to
 	// send again, when the server ends it.
 	lingerFor = 2 * time.Second
+	// lingerSlow is how much longer that may be for a slow client, and lingerTransits for how many transits nothing
+	// is sent to one that has got all.
+	lingerSlow     = 5 * time.Second
+	lingerTransits = 4
 )

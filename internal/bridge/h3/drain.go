@@ -18,6 +18,8 @@ const noGoAway = 1<<62 - 4
 type drain struct {
 	begun bool // the first GOAWAY is out
 	last  bool // the second one is: when the requests have ended the connection does
+	// slow: a client may take its time for the last answers, as nobody waits for the connection's place.
+	slow bool
 }
 
 // Drain ends the connection when the requests have been answered that the client has sent before
@@ -38,7 +40,7 @@ func (s *Session) startDrain() {
 	if s.drain.begun || s.over {
 		return
 	}
-	s.drain.begun = true
+	s.drain.begun, s.drain.slow = true, true
 	s.goAwayLocked(noGoAway)
 	s.hastenLocked(conn.DrainNew)
 	time.AfterFunc(s.transit(), s.drainLast)
@@ -100,11 +102,30 @@ func (s *Session) goAwayLocked(id uint64) {
 func (s *Session) linger() {
 	s.mu.Lock()
 	wait := lingerFor - time.Duration(sys.Nanotime()-s.since)
-	if s.next == 0 {
+	end := s.Kill
+	switch {
+	case s.next == 0:
 		wait = 0
+	case s.drain.slow:
+		end = func() { s.lingerOn(sys.Nanotime() + int64(lingerSlow)) }
 	}
 	s.mu.Unlock()
-	time.AfterFunc(max(wait, s.transit()), s.Kill)
+	time.AfterFunc(max(wait, s.transit()), end)
+}
+
+// lingerOn ends the connection when nothing is sent any more, or at a time of sys.Nanotime. What handlers have
+// written may still wait in the transport, which does not tell what a client has acknowledged: it goes on sending
+// until that is all.
+func (s *Session) lingerOn(until int64) {
+	sent := s.qc.Sent()
+	left := time.Duration(until - sys.Nanotime())
+	time.AfterFunc(min(lingerTransits*s.transit(), left), func() {
+		if s.qc.Sent() == sent || sys.Nanotime() >= until {
+			s.Kill()
+			return
+		}
+		s.lingerOn(until)
+	})
 }
 
 // all returns the streams.

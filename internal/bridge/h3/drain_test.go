@@ -94,3 +94,36 @@ func TestHeadsOfEnding(t *testing.T) {
 		t.Error("no 408")
 	}
 }
+
+// A connection that the server ends stays for as long as the transport sends, which may be the rest of the last answer,
+// unless another is to have its place.
+func TestLingersForSlowClients(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		end  func(*Session)
+		want int64
+	}{
+		{"Drain", (*Session).Drain, 5},
+		{"GiveWay", func(s *Session) { s.GiveWay() }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := served(t, http.NotFoundHandler())
+			c.sending = 5
+			str := c.get(0)
+			c.streams <- str
+			servertest.Await(t, str.done, "the answer")
+			s := c.session
+			servertest.Eventually(t, "it is idle", func() bool { return !s.Active() })
+			s.mu.Lock()
+			s.since -= int64(lingerFor)
+			s.mu.Unlock()
+			tt.end(s)
+			servertest.WaitDone(t, c.ctx, "the connection has ended")
+			if n := c.sent.Load(); n < tt.want || tt.want == 0 && n > 0 {
+				t.Errorf("it has looked %d times", n)
+			}
+		})
+	}
+}

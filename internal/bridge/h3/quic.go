@@ -26,6 +26,8 @@ type Conn interface {
 	RemoteAddr() net.Addr
 	// RTT is the round trip time as it is known.
 	RTT() time.Duration
+	// Sent is how many packets have been sent.
+	Sent() uint64
 }
 
 // ErrReset is the error of Read on a unidirectional stream that the client has reset, and of TryWrite, also of
