@@ -88,7 +88,7 @@ var policy = []rule{
 	{pkg: "internal/origin", may: "internal/sys internal/http1 internal/reason internal/retry"},
 	{pkg: "internal/outbound", may: "direct internal/sys internal/poll internal/buf internal/loop internal/conn internal/http1 internal/forward internal/reason internal/retry internal/origin internal/tlsio"},
 	{pkg: "internal/bridge/h1", may: "direct direct/wire internal/http1 internal/sys internal/loop internal/conn internal/peer internal/exec internal/place internal/bridge internal/tally internal/timer stats internal/view internal/buf internal/forward internal/reason internal/outbound"},
-	{pkg: "internal/bridge/section", may: "direct direct/wire internal/pack internal/bridge internal/tally internal/view"},
+	{pkg: "internal/bridge/section", may: "direct direct/wire internal/http1 internal/pack internal/bridge internal/tally internal/view"},
 	{pkg: "internal/bridge/h2", may: "direct direct/wire internal/http2 internal/pack internal/priority internal/bridge/section internal/sys internal/timer internal/loop internal/conn internal/exec internal/place internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats internal/view internal/sched internal/http1 internal/forward internal/reason internal/outbound"},
 	// What QUIC carries, by an interface: package http3 has the transport.
 	{pkg: "internal/bridge/h3", may: "direct direct/wire internal/view internal/place internal/http3 internal/pack internal/priority internal/bridge/section internal/sys internal/loop internal/conn internal/exec internal/peer internal/stream internal/buf internal/outbox internal/bridge internal/takeover internal/tally stats"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 
+	"github.com/chert-http/chert/internal/http1"
 	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/view"
 )
@@ -120,7 +121,8 @@ func (t *Target) valid(f *pack.Fields) bool {
 		return false
 	}
 	has := func(id pack.NameID) bool { return t.seen&(1<<(id-1)) != 0 }
-	if t.hasHost && (len(host) == 0 || !plainHost(host)) || len(authority) > 0 && !plainHost(authority) {
+	// RFC 9113 section 8.3.1, RFC 9114 section 4.3.1: an authority without userinfo, as Host is over HTTP/1.
+	if t.hasHost && (len(host) == 0 || !http1.ValidHost(host)) || !http1.ValidHost(authority) {
 		return false
 	}
 	if t.hasHost && has(pack.IDAuthority) && !bytes.EqualFold(host, authority) {
@@ -145,26 +147,6 @@ func (t *Target) valid(f *pack.Fields) bool {
 	}
 	for _, b := range path {
 		if b == ' ' || b == '\t' || b == '#' {
-			return false
-		}
-	}
-	return true
-}
-
-// hostBytes are those of RFC 3986 section 3.2 without userinfo.
-var hostBytes = func() (t [256]bool) {
-	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=:[]") {
-		t[b] = true
-	}
-	for b := 0x80; b < 0x100; b++ {
-		t[b] = true // net/http takes them, too
-	}
-	return t
-}()
-
-func plainHost(p []byte) bool {
-	for _, b := range p {
-		if !hostBytes[b] {
 			return false
 		}
 	}
