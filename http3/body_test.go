@@ -35,6 +35,9 @@ func TestAnswers(t *testing.T) {
 		io.WriteString(w, "hello")
 		w.Header().Set("A", "1")
 		w.Header().Set(http.TrailerPrefix+"B", "2")
+		for _, name := range []string{"Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive", "Proxy-Connection"} {
+			w.Header().Set(http.TrailerPrefix+name, "x")
+		}
 	})
 	mux.HandleFunc("/hints", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</a>")
@@ -102,6 +105,9 @@ func TestAnswers(t *testing.T) {
 		return s.raw().do(headers(append([]string{":method: HEAD"}, path(get, p)[1:]...)...))
 	}
 	if a := head("/hello"); a.body != "" || a.field("content-length") != "5" || a.err != nil {
+		t.Errorf("%+v", a)
+	}
+	if a := s.raw().get("/trailers"); len(a.trailer) != 2 {
 		t.Errorf("%+v", a)
 	}
 	if a := head("/trailers"); a.ending() != "200" || a.field("trailer") != "A" || a.trailer != nil {

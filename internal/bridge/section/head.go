@@ -186,7 +186,7 @@ func (w *Writing) note(status int, k string, vv []string, logf func(string, ...a
 		w.trailers = true
 		for _, v := range vv {
 			for name := range strings.SplitSeq(v, ",") {
-				if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); bridge.TrailerAllowed(name) {
+				if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); trailerAllowed(name) {
 					w.Trailers = append(w.Trailers, name)
 				}
 			}
@@ -261,7 +261,7 @@ func (w *Writing) Tail(h http.Header, isHEAD bool) []byte {
 		return nil
 	}
 	all := w.TrailersOf(h, func(name string) bool {
-		return bridge.TrailerAllowed(textproto.CanonicalMIMEHeaderKey(name))
+		return trailerAllowed(textproto.CanonicalMIMEHeaderKey(name))
 	})
 	var block []byte
 	keys, _ := sortedKeys(nil, all)
@@ -270,6 +270,10 @@ func (w *Writing) Tail(h http.Header, isHEAD bool) []byte {
 	}
 	return block
 }
+
+// trailerAllowed is bridge.TrailerAllowed without Upgrade: as with net/http that may be one over HTTP/1, and here
+// makes the message malformed (RFC 9113 section 8.2.2, RFC 9114 section 4.2).
+func trailerAllowed(name string) bool { return name != "Upgrade" && bridge.TrailerAllowed(name) }
 
 // mayTrail reports whether there may be trailers in h. If the names are those that the
 // head was made of, there are none.
