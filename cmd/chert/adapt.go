@@ -62,6 +62,7 @@ func newAdaptCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "the `program`, nginx or caddy; by default caddy if the file's name has it")
+	mustComplete(cmd, "from", cobra.FixedCompletions([]string{"nginx", "caddy"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

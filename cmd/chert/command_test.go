@@ -106,6 +106,9 @@ func TestCompletions(t *testing.T) {
 		{[]string{"serve", "dir", ""}, noFile}, // one folder is all it takes
 		{[]string{"serve", "--log", ""}, "off common combined vhost text json " + noFile},
 		{[]string{"serve", "--listen", ""}, noFile},
+		{[]string{"serve", "--tls-min", ""}, "1.2 1.3 " + noFile},
+		{[]string{"adapt", "--from", ""}, "nginx caddy " + noFile},
+		{[]string{"proxy", "--balance", ""}, "least round-robin sticky " + noFile},
 	}
 	for _, tt := range tests {
 		code, stdout, _ := inProcess(t, append([]string{"__complete"}, tt.args...)...)

@@ -77,7 +77,10 @@ func newProxyCmd() *cobra.Command {
 	o.conns.add(cmd)
 	f.Var(&o.proxies, "trusted-proxy", "trust this proxy's X-Forwarded-For: an address, a prefix such as 10.0.0.0/8, "+
 		"or unix;\nmay be repeated")
-	for _, name := range []string{"balance", "check", "host", "trusted-proxy"} {
+	// Not "hash KEY": shells do not agree on how a word with a space is completed.
+	mustComplete(cmd, "balance", cobra.FixedCompletions([]string{"least", "round-robin", "sticky"},
+		cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"check", "host", "trusted-proxy"} {
 		mustComplete(cmd, name, cobra.NoFileCompletions)
 	}
 	return cmd

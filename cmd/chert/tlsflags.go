@@ -37,7 +37,11 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	value := func(v value, name, usage string) {
 		f.names = append(f.names, name)
 		flags.Var(v, name, usage)
-		mustComplete(cmd, name, cobra.NoFileCompletions)
+		complete := cobra.NoFileCompletions
+		if name == "tls-min" {
+			complete = cobra.FixedCompletions([]string{"1.2", "1.3"}, cobra.ShellCompDirectiveNoFileComp)
+		}
+		mustComplete(cmd, name, complete)
 	}
 	boolean := func(p *bool, name, usage string) {
 		f.names = append(f.names, name)
