@@ -52,7 +52,11 @@ func (p *product) archiveFiles(b *binary, folder string) ([]file, error) {
 		files = append(files, file{folder + "/man/" + f.path, f.mode, f.data})
 	}
 	for _, f := range p.shells {
-		files = append(files, file{folder + "/completion/chert." + f.path, f.mode, f.data})
+		ending := f.path
+		if ending == "powershell" {
+			ending = "ps1" // which PowerShell runs no script without
+		}
+		files = append(files, file{folder + "/completion/chert." + ending, f.mode, f.data})
 	}
 	return files, nil
 }

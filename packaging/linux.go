@@ -15,9 +15,10 @@ import (
 )
 
 const description = summary + `
-chert serves folders and many sites over HTTP/1.1 and HTTP/2, with TLS
-certificates that renew themselves, on event loops. This package has the
-command, and a service that serves the sites of /etc/chert/chert.toml.`
+chert serves folders and many sites, and forwards requests to other servers,
+over HTTP/1.1, HTTP/2 and HTTP/3, with TLS certificates that renew
+themselves, on event loops. This package has the command, and a service that
+serves the sites of /etc/chert/chert.toml.`
 
 // packages writes a deb and an rpm for each binary for Linux.
 func (p *product) packages(dist string) error {
