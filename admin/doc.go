@@ -13,6 +13,7 @@
 //	/                    the live page
 //	/stats               the counters as JSON; "chert top" reads them
 //	/setup               Options.Setup as JSON: sites, certificates, the last reload
+//	/upstreams           Options.Upstreams and Options.Stores as JSON
 //	/events              what has happened in each second, as an event stream
 //	/metrics             Options.Metrics
 //	/healthz             200
@@ -28,4 +29,5 @@
 // cause, and on loopback addresses also requests for foreign host names (DNS rebinding).
 package admin
 
-// It imports std, stats and internal/interval: the listener may be that of any server.
+// It imports nothing of the server, only what describes one (stats, proxy, internal/interval): the listener may be that
+// of any server.

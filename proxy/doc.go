@@ -25,8 +25,9 @@
 // # Retries
 //
 // A request is sent again only if no server can have acted on it, or if it is idempotent
-// and no byte of a response has come; never to the same server twice, at most two more
-// times, and within a budget of 20 % of the requests. [Retry] permits more.
+// and no byte of a response has come: at most two more times, and within a budget of 20 %
+// of the requests and 3 a second. It goes to another server, or to the same one if an idle
+// connection to that was closed. [Retry] permits more.
 //
 // # Health
 //

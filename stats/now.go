@@ -40,8 +40,9 @@ type Request struct {
 // A Connection is an open one.
 type Connection struct {
 	Peer, Local string
-	// Protocol is "HTTP/1", "HTTP/2", "WebSocket", "event stream" or "TLS handshake",
-	// and TLS the version, "" without TLS.
+	// Protocol is "HTTP/1", "HTTP/2", "HTTP/3", "WebSocket", "event stream", "TLS handshake", or
+	// "PROXY header of" and the proxy's address while that header is awaited; "" if it is not
+	// known. TLS is the version, "" without TLS.
 	Protocol, TLS string
 	// State is net/http's name for it ("new", "active", "idle"), and Since when that
 	// state or the latest wait for the peer began, to about a millisecond; it may be
