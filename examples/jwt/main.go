@@ -20,6 +20,9 @@ func main() {
 	issuer := flag.String("issuer", "", "the issuer of the tokens")
 	audience := flag.String("audience", "example", "for whom the tokens are")
 	flag.Parse()
+	if *jwks == "" || *issuer == "" {
+		log.Fatal("-jwks and -issuer are required, such as -jwks https://issuer.example/jwks.json -issuer https://issuer.example/")
+	}
 	v, err := jwt.New(&jwt.Options{JWKS: *jwks, Issuer: *issuer, Audience: []string{*audience}})
 	if err != nil {
 		log.Fatal(err)
