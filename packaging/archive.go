@@ -52,13 +52,17 @@ func (p *product) archiveFiles(b *binary, folder string) ([]file, error) {
 		files = append(files, file{folder + "/man/" + f.path, f.mode, f.data})
 	}
 	for _, f := range p.shells {
-		ending := f.path
-		if ending == "powershell" {
-			ending = "ps1" // which PowerShell runs no script without
-		}
-		files = append(files, file{folder + "/completion/chert." + ending, f.mode, f.data})
+		files = append(files, file{folder + "/completion/" + scriptName(f.path), f.mode, f.data})
 	}
 	return files, nil
+}
+
+// scriptName is the file of a shell's completions. PowerShell runs no script with another ending than .ps1.
+func scriptName(shell string) string {
+	if shell == "powershell" {
+		shell = "ps1"
+	}
+	return "chert." + shell
 }
 
 // writeFile creates a file, and returns the first error of write and of closing it.

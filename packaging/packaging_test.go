@@ -68,6 +68,15 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+func TestScriptNames(t *testing.T) {
+	t.Parallel()
+	for shell, want := range map[string]string{"bash": "chert.bash", "powershell": "chert.ps1"} {
+		if got := scriptName(shell); got != want {
+			t.Errorf("%s: %s, want %s", shell, got, want)
+		}
+	}
+}
+
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	if got, err := parseTargets("linux/arm64,windows/amd64"); err != nil ||
