@@ -22,6 +22,25 @@ func TestLinks(t *testing.T) {
 	report(t, faults)
 }
 
+// TestArchitecture: the table of docs/ARCHITECTURE.md has every package directly below internal.
+func TestArchitecture(t *testing.T) {
+	tree, _ := load(t)
+	page, err := fs.ReadFile(tree, "docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := fs.ReadDir(tree, "internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		name := "`internal/" + f.Name()
+		if f.IsDir() && !strings.Contains(string(page), name+"`") && !strings.Contains(string(page), name+"/...`") {
+			t.Errorf("internal/%s is not in the table", f.Name())
+		}
+	}
+}
+
 func TestCheckLinks(t *testing.T) {
 	for _, tt := range []struct {
 		why, text, want string
