@@ -94,11 +94,12 @@ type quietLink struct {
 	out    outbox.Box
 }
 
-func (l *quietLink) Tally() *tally.Shard   { return new(tally.Shard) }
-func (l *quietLink) OnLoop() bool          { return true }
-func (l *quietLink) Now() int64            { return l.now }
-func (l *quietLink) SetDeadline(int64)     {}
-func (l *quietLink) Post(func() conn.Next) {}
+func (l *quietLink) Tally() *tally.Shard    { return new(tally.Shard) }
+func (l *quietLink) OnLoop() bool           { return true }
+func (l *quietLink) Now() int64             { return l.now }
+func (l *quietLink) Send(*conn.Write) error { return nil }
+func (l *quietLink) SetDeadline(int64)      {}
+func (l *quietLink) Post(func() conn.Next)  {}
 
 // Push and Wake implement outbox.Sink.
 func (l *quietLink) Push(p, q []byte, _ bool) (int, error) {

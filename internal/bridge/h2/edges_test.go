@@ -32,6 +32,21 @@ func (c *raw) goAway() *http2.GoAwayFrame {
 	}
 }
 
+// A client that has sent GOAWAY learns, before the connection ends, of which of its streams nothing
+// was done (RFC 9113 section 6.8): it may have begun some meanwhile.
+func TestGoAwayIsAnswered(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		c := serve(t, kind, &chert.Server{Handler: hf(hello)}).raw()
+		c.headers(1, true, get...)
+		c.fr.WriteGoAway(0, http2.ErrCodeNo, nil)
+		c.send()
+		if f := c.goAway(); f.ErrCode != http2.ErrCodeNo || f.LastStreamID != 1 {
+			t.Errorf("%v", f)
+		}
+	})
+}
+
 // The last stream that GOAWAY names is never later than that of a GOAWAY before (RFC 9113
 // section 6.8): the client may have sent what was not served on another connection.
 func TestGoAwayNamesNoLaterStream(t *testing.T) {

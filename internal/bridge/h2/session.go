@@ -209,6 +209,9 @@ func (s *Session) sumLocked(next conn.Next) (_ conn.Next, idle bool) {
 		if next = conn.Close; s.active || s.Link.Now()-s.since < int64(conn.LingerFor) {
 			next = conn.Linger // the client may still open windows for the last response
 		}
+		if !s.drain.last { // the client is leaving; it learns of which streams nothing was done (RFC 9113 section 6.8)
+			s.goAwayLocked(http2.NoError, "")
+		}
 	case s.full && s.outFullLocked():
 		next = conn.Pause
 	}
