@@ -14,6 +14,7 @@ const DefaultTableSize = 4096
 type Decoder struct {
 	table table
 	limit uint32 // what the peer may make the table
+	due   bool   // the next block must begin with an update of the table's size
 }
 
 // Init gives the decoder the table that both sides begin with, which the peer may
@@ -25,12 +26,14 @@ func (d *Decoder) SetLimit(n uint32) {
 	d.limit = n
 	if d.table.max > n {
 		d.table.resize(n)
+		d.due = true
 	}
 }
 
 var (
 	errIndex     = errors.New("http2: a header block refers to what is not in the table")
 	errUpdate    = errors.New("http2: a table size update that is too large or not at the block's beginning")
+	errNoUpdate  = errors.New("http2: a header block without the table size update that is due")
 	errListLarge = &ConnError{EnhanceYourCalm, "a header list is far larger than was announced"}
 	errListBad   = &ConnError{EnhanceYourCalm, "a header list is malformed and larger than was announced"}
 )
@@ -50,6 +53,8 @@ func (d *Decoder) Decode(b []byte, f *pack.Fields, lim pack.Limits) error {
 		c := b[0]
 		var err error
 		switch {
+		case d.due && c&0xe0 != 0x20: // RFC 9113 section 4.3.1: the peer may not have made its table smaller
+			return errNoUpdate
 		case c&0x80 != 0:
 			b, err = d.indexed(b, f, lim)
 		case c&0xc0 == 0x40:
@@ -61,6 +66,7 @@ func (d *Decoder) Decode(b []byte, f *pack.Fields, lim pack.Limits) error {
 			}
 			if err == nil {
 				d.table.resize(uint32(n))
+				d.due = false
 			}
 			if err != nil {
 				return err

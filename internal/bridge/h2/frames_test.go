@@ -269,6 +269,28 @@ func TestTableSizeUpdate(t *testing.T) {
 	})
 }
 
+// A client that has acknowledged a table smaller than the first one says so in its next header block
+// (RFC 9113 section 4.3.1). If it does not, its table may have fields that the server's has not.
+func TestTableSizeUpdateIsDue(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{
+			HTTP2: &http.HTTP2Config{MaxDecoderHeaderTableSize: 100}, Handler: hf(hello),
+		})
+		c := s.raw()
+		c.enc.SetMaxDynamicTableSize(100)
+		if a := c.get(1, "/"); a.outcome() != "200" {
+			t.Errorf("with the update: %+v", a)
+		}
+		if a := c.get(3, "/"); a.outcome() != "200" {
+			t.Errorf("after it: %+v", a)
+		}
+		if a := s.raw().get(1, "/"); a.outcome() != "GOAWAY COMPRESSION_ERROR" {
+			t.Errorf("without: %+v", a)
+		}
+	})
+}
+
 // tableUpdate reads up to the end of a stream, and returns the size that its first header
 // block gives the table, -1 if it does not.
 func (c *raw) tableUpdate(id uint32) int64 {
