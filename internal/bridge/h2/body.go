@@ -101,6 +101,7 @@ func (st *stream) popBodyLocked(n int) *buf.Buf {
 // takenLocked notes that n bytes have been taken, and returns for how many of them the windows are to
 // be given back.
 func (st *stream) takenLocked(n int) int {
+	st.sampleLocked(n)
 	again := min(n, st.body.ahead)
 	st.body.ahead -= again
 	st.s.ahead -= again
@@ -141,7 +142,6 @@ func (s *Session) refundLocked(st *stream, n uint32) {
 	if st == nil || st.closed() || st.remoteClosed {
 		return
 	}
-	s.sampleLocked(n)
 	more := s.windowNowLocked() - st.window // it has grown
 	st.window += more
 	if back := st.inflow.Refund(n + more); back > 0 {

@@ -21,8 +21,12 @@ type growth struct {
 // windowNowLocked is what each stream may have received and not read.
 func (s *Session) windowNowLocked() uint32 { return max(s.growth.window, s.cfg.StreamWindow) }
 
-// sampleLocked records that n bytes were read of a body that goes on.
-func (s *Session) sampleLocked(n uint32) {
+// sampleLocked records that n bytes of st's body were read, if that goes on.
+func (st *stream) sampleLocked(n int) {
+	if st.closed() || st.remoteClosed {
+		return
+	}
+	s := st.s
 	g := &s.growth
 	g.read += int64(n)
 	if g.began != 0 || s.windowNowLocked() >= s.cfg.MaxWindow || g.read < int64(s.windowNowLocked()/4) {

@@ -96,3 +96,34 @@ func TestWindowsGrow(t *testing.T) {
 		})
 	}
 }
+
+// Padding, which no handler reads, does not make windows larger.
+func TestPaddingGrowsNoWindow(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		c := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+		})}).raw()
+		c.headers(1, false, post...)
+		c.send()
+		for c.opened < 1<<19 {
+			c.next()
+		}
+		for range 1100 { // more than a quarter of the window, of which a sample begins
+			c.fr.WriteDataPadded(1, false, []byte{0}, make([]byte, 255))
+		}
+		c.fr.WritePing(false, [8]byte{1})
+		c.send()
+		for {
+			switch f := c.next().(type) {
+			case nil:
+				t.Fatal("closed")
+			case *http2.PingFrame:
+				if !f.IsAck() {
+					t.Error("the server measures")
+				}
+				return
+			}
+		}
+	})
+}

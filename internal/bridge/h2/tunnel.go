@@ -210,6 +210,7 @@ func (t *tunnel) finish() {
 	next := t.next
 	s.mu.Lock()
 	s.finishing.Add(-1)
+	st.sampleLocked(int(t.used))
 	s.refundLocked(st, t.used)
 	t.used = 0
 	if next == conn.Elsewhere && !st.closed() {
