@@ -250,8 +250,7 @@ func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err err
 	if limit > 0 {
 		st.writeBy = sys.Nanotime() + int64(limit)
 	}
-	st.rest, st.release = body, r.free
-	s.pendLocked(st)
+	s.pendLocked(st, &rest{bytes: body, release: r.free})
 	return true, nil
 }
 

@@ -114,9 +114,9 @@ func (s *Session) setDeadlineLocked() {
 	sooner(s.idleByLocked())
 	if stall := s.Shared.Limits.WriteStall; stall > 0 {
 		for _, st := range s.pending {
-			if st.patience.by == 0 {
-				st.patience = patience{s.Link.Now() + stall, st.progressLocked()}
-				s.expiresBy = conn.Earlier(s.expiresBy, st.patience.by)
+			if p := &st.rest.patience; p.by == 0 {
+				*p = patience{s.Link.Now() + stall, st.progressLocked()}
+				s.expiresBy = conn.Earlier(s.expiresBy, p.by)
 			}
 		}
 	}
@@ -237,11 +237,11 @@ func (s *Session) expireStreams(now int64) {
 			late = append(late, u.expired)
 		}
 		switch {
-		case len(st.rest) > 0 && !st.closed(): // it is in pending
+		case st.rest != nil && !st.closed(): // it is in pending
 			overdue := due(st.writeBy)
-			if due(st.patience.by) { // settle measures again
-				st.patience.by = 0
-				overdue = overdue || st.stuckLocked(st.patience.from)
+			if p := &st.rest.patience; due(p.by) { // settle measures again
+				p.by = 0
+				overdue = overdue || st.stuckLocked(p.from)
 			}
 			if overdue {
 				late = append(late, func() {

@@ -362,7 +362,7 @@ func (f *forwarded) pushLocked() (full bool, err error) {
 		f.body = nil
 		defer b.Release()
 		n := len(b.B)
-		if out = f.ends && f.tail == nil && len(st.rest) == 0 && s.allowLocked(st, n) == n; out {
+		if out = f.ends && f.tail == nil && st.rest == nil && s.allowLocked(st, n) == n; out {
 			s.putDataLocked(st, b.B, nil, n, true)
 			f.Given(n)
 		} else if err := f.offerBodyLocked(b.B); err != nil {

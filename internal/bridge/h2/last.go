@@ -54,7 +54,7 @@ func (l *lasting) close() {
 	s.mu.Lock()
 	first := !l.closed
 	l.closed = true
-	unsent, whole := int64(len(l.st.rest)), l.whole
+	unsent, whole := int64(l.st.rest.len()), l.whole
 	s.mu.Unlock()
 	if first {
 		if l.st.made() { // it is no forwarded one
@@ -104,7 +104,7 @@ func (l *lasting) settledLocked() {
 	switch s := l.st.s; {
 	case l.st.closed() && !l.closed:
 		s.freed = append(s.freed, l.close)
-	case l.owed && !l.ending && len(l.st.rest) == 0:
+	case l.owed && !l.ending && l.st.rest == nil:
 		l.owed = false
 		s.freed = append(s.freed, l.source.Writable)
 	}

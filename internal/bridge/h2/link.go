@@ -48,7 +48,7 @@ func (l link) WatchPeer() (gone bool) {
 func (l link) Unsent() (waiting, lost int64) {
 	s := l.st.s
 	s.mu.Lock()
-	rest := int64(len(l.st.rest))
+	rest := int64(l.st.rest.len())
 	ended := s.over != nil || l.st.err != nil
 	here := !s.allQueuedLocked()
 	s.mu.Unlock()
@@ -68,9 +68,9 @@ func (l link) Follow(f conn.Follower) {
 	s := l.st.s
 	s.mu.Lock()
 	if t := l.st.tunnel; t != nil {
-		wait := !t.closed && !l.st.closed() && len(l.st.rest) > 0
+		wait := !t.closed && !l.st.closed() && l.st.rest != nil
 		if wait {
-			t.marks = append(t.marks, mark{l.st.sent + int64(len(l.st.rest)), f})
+			t.marks = append(t.marks, mark{l.st.sent + int64(l.st.rest.len()), f})
 		}
 		if s.mu.Unlock(); !wait {
 			f.Sent(0)

@@ -39,11 +39,11 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 	if o.ending {
 		return false, net.ErrClosed
 	}
-	if outbox.Refused(len(st.rest), len(a)+len(b), limit) {
+	if outbox.Refused(st.rest.len(), len(a)+len(b), limit) {
 		o.owed = true
 		return true, outbox.ErrFull
 	}
-	for len(st.rest) == 0 && len(a)+len(b) > 0 {
+	for st.rest == nil && len(a)+len(b) > 0 {
 		n := s.allowLocked(st, len(a)+len(b))
 		if n == 0 {
 			break
@@ -54,7 +54,7 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 		st.keepRestLocked(a, b)
 		s.settleSoonLocked() // for the time that the client has
 	}
-	much = outbox.Much(len(st.rest), limit)
+	much = outbox.Much(st.rest.len(), limit)
 	o.owed = o.owed || much
 	s.wakeNextLocked()
 	return much, nil

@@ -12,16 +12,12 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// This file is how answers are sent: by handlers, which wait for the client, and what they
-// leave by the owner.
+// This file is how answers are sent by handlers, which wait for the client; see rest.go for
+// what they leave.
 
-const (
-	// maxRest is how much of an answer is kept for a handler that returns while the
-	// client accepts no more, its header blocks included.
-	maxRest = 16 << 10
-	// sendTurn is how many bytes of DATA the owner sends before it reads the clock.
-	sendTurn = 64 << 10
-)
+// maxRest is how much of an answer is kept for a handler that returns while the
+// client accepts no more, its header blocks included.
+const maxRest = 16 << 10
 
 // flush passes what is ready to the Link. While a goroutine is at it, others leave what they
 // have to that one.
@@ -72,15 +68,6 @@ func (s *Session) pass(t *turn) {
 		s.starved = false
 		s.settleSoonLocked()
 	}
-}
-
-// turn is what the owner sends of answers whose handlers have returned, before others have
-// theirs.
-type turn struct {
-	began  int64 // see Session.spent
-	sent   int64 // Session.sentAll when the time was read; -1 before
-	gather bool  // more comes soon: only a full out is passed to the Link
-	over   bool
 }
 
 // sendableLocked is why nothing of the stream can be sent any more.
@@ -295,25 +282,13 @@ func stallBy(limit int64) int64 {
 	return sys.Nanotime() + limit
 }
 
-// keepRestLocked adds a and b, which are not empty, to what the client takes later.
-func (st *stream) keepRestLocked(a, b []byte) {
-	if st.restBuf == nil {
-		st.s.pendLocked(st)
-	} else {
-		st.restBuf.B = st.rest
-	}
-	st.restBuf = st.restBuf.Room(len(a) + len(b))
-	st.restBuf.B = append(append(st.restBuf.B, a...), b...)
-	st.rest = st.restBuf.B
-}
-
 // endLocked ends the answer, after what is in rest, with the trailers of tail. out: END_STREAM is
 // out already.
 func (st *stream) endLocked(tail *buf.Buf, out bool) {
 	s := st.s
 	switch {
-	case len(st.rest) > 0:
-		st.tail = tail // pump sends it after the rest
+	case st.rest != nil:
+		st.rest.tail = tail // pump sends it after the rest
 		return
 	case tail != nil:
 		s.putBlockLocked(st, tail.B, true)
@@ -339,81 +314,4 @@ func (st *stream) endSentLocked() {
 	} else {
 		st.become(stateAnswered)
 	}
-}
-
-// pumpLocked makes frames of the answers whose handlers have returned, for a turn: a client may take
-// them as fast as they come. It is the owner's.
-func (s *Session) pumpLocked(t *turn) {
-	if t.sent < 0 {
-		t.sent = s.sentAll
-	}
-	for !t.over && !s.lost {
-		if s.sentAll-t.sent >= sendTurn {
-			if t.sent = s.sentAll; s.spent(&t.began) {
-				t.over = true
-				s.settleSoonLocked()
-				return
-			}
-		}
-		st := s.bestLocked(s.pending)
-		if st == nil {
-			s.wakeNextLocked() // one that has waited for an answer that was pending until now
-			return
-		}
-		n := s.allowLocked(st, len(st.rest))
-		if n == 0 {
-			if w := s.bestLocked(s.wanting); w != nil && s.beforeLocked(w, st) {
-				w.wakeLocked()
-			}
-			s.starved = s.sending
-			return
-		}
-		s.pumpOneLocked(st, n)
-	}
-}
-
-// pumpOneLocked sends n bytes of the rest of st's answer.
-func (s *Session) pumpOneLocked(st *stream, n int) {
-	t := st.tunnel
-	end := n == len(st.rest) && (t == nil || t.ending) && !st.lasting.open()
-	st.rest, _ = s.putDataLocked(st, st.rest, nil, n, end && st.tail == nil)
-	if t != nil {
-		t.sentLocked()
-	}
-	if len(st.rest) > 0 {
-		return
-	}
-	tail := st.tail
-	st.tail = nil
-	s.pending = without(s.pending, st)
-	st.dropRestLocked()
-	if !end {
-		st.lasting.settledLocked()
-		return
-	}
-	if st.endedAt != 0 {
-		s.Link.Tally().Write(s.loops && s.Link.OnLoop(), time.Duration(max(s.Link.Now()-st.endedAt, 1)))
-	}
-	st.endLocked(tail, tail == nil)
-}
-
-// dropRestLocked frees what was to be sent.
-func (st *stream) dropRestLocked() {
-	if st.rest == nil { // nor is there what goes with it
-		return
-	}
-	if n := len(st.rest); n > 0 {
-		if l := st.lasting; l == nil {
-			st.Lost(n)
-		} else if !l.closed { // otherwise close has counted it
-			l.Given(-n)
-		}
-	}
-	st.restBuf.Drop()
-	st.tail.Drop()
-	if f := st.release; f != nil {
-		st.release = nil
-		st.s.freed = append(st.s.freed, f)
-	}
-	st.rest, st.restBuf, st.tail = nil, nil, nil
 }

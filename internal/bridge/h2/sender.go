@@ -222,8 +222,8 @@ func (w *sender) openWindowLocked(id, n uint32) {
 
 // pendLocked has the owner send the rest of st's answer. The time in which the client must
 // accept some of it begins when settle sees it.
-func (s *Session) pendLocked(st *stream) {
-	st.patience.by = 0
+func (s *Session) pendLocked(st *stream, r *rest) {
+	st.rest = r
 	s.pending = append(s.pending, st)
 	s.expireByLocked(st.writeBy)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
-	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/http2"
@@ -62,21 +61,16 @@ type stream struct {
 	turn         uint64 // of order; when it has sent last
 	sendWindow   http2.Window
 	inflow       http2.Inflow
-	received     int64    // of the body
-	sent         int64    // of the answer
-	patience     patience // with the client, while it is in Session.pending
+	received     int64 // of the body
+	sent         int64 // of the answer
 	body         queue
-	rest         []byte   // of the answer, when the handler has returned
-	restBuf      *buf.Buf // whose bytes they are; nil for others'
-	release      func()   // when rest is not needed any more; nil for nothing
-	tail         *buf.Buf // the trailers' block; nil if there are none
+	rest         *rest // of the answer, which no goroutine waits to send; nil if there is none
 	follower     conn.Follower
 	lasting      *lasting // after Last
 	upload       *upload  // of a request that was forwarded before its body had come; nil for others
 	readBy       int64    // deadlines of sys.Nanotime; 0 for none, as is a sum that has overflown
 	writeBy      int64
 	lingerBy     int64 // when a stream that lingers is reset
-	endedAt      int64 // when its handler had returned, if some of the answer was left; 0 if nothing
 }
 
 var errStall = &http2.StreamError{Code: http2.Cancel, Reason: "the client opens no window"}
@@ -142,8 +136,8 @@ func (st *stream) finish() {
 		st.Shed()
 		st.trailer = nil
 		st.unkeepLocked()
-	} else if len(st.rest) > 0 {
-		st.endedAt = s.Link.Now()
+	} else if st.rest != nil {
+		st.rest.since = s.Link.Now()
 	}
 	switch {
 	case st.state == stateReset:
@@ -153,7 +147,7 @@ func (st *stream) finish() {
 		if !st.answeredLocked() {
 			return
 		}
-	case l == nil && (st.next == conn.Close || st.next == conn.Reset || st.rest == nil && st.tail == nil):
+	case l == nil && (st.next == conn.Close || st.next == conn.Reset || st.rest == nil):
 		// A panic, or an answer that is not what its head promises.
 		st.become(stateSending)
 		s.rstLocked(st.id, http2.InternalError)

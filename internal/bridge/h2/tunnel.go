@@ -267,7 +267,7 @@ func (t *tunnel) act(next conn.Next) {
 	case conn.Requeue:
 		st.feedLater()
 	case conn.Pause:
-		if t.paused = len(st.rest) > lowWater; !t.paused {
+		if t.paused = st.rest.len() > lowWater; !t.paused {
 			st.feedLater()
 		}
 		t.owed = t.owed || t.paused
@@ -292,7 +292,7 @@ func (t *tunnel) sentLocked() {
 		s.freed = append(s.freed, func() { f.Sent(0) })
 		t.marks = t.marks[1:]
 	}
-	if t.owed && len(t.st.rest) <= lowWater {
+	if t.owed && t.st.rest.len() <= lowWater {
 		t.owed = false
 		s.freed = append(s.freed, t.writable)
 	}
