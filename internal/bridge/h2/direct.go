@@ -217,7 +217,11 @@ func (r *request) send() {
 func (s *Session) appendAnswer(b []byte, a *wire.Answer) []byte {
 	b = http2.AppendStatus(b, a.Status)
 	for i := range a.Fields {
-		b = http2.AppendField(b, a.Fields[i].Name, a.Fields[i].Value)
+		if f := &a.Fields[i]; f.Name == "Content-Type" {
+			b = http2.AppendType(b, f.Value)
+		} else {
+			b = http2.AppendField(b, f.Name, f.Value)
+		}
 	}
 	if !a.HasDate {
 		b = dateField.Append(b, s.Link.Now())
