@@ -122,7 +122,7 @@ func (f *forwarding) prepare() *http1.Error {
 		f.options.Host = []byte(h)
 	}
 	if body {
-		f.upload = origin.NewUpload(r.Body, o.BufferRequest)
+		f.upload = origin.NewUpload(r.Body, f.client.r.ContentLength, o.BufferRequest)
 	}
 	// Before a body is read, so that a request that is refused need not be.
 	var e *http1.Error
@@ -156,7 +156,7 @@ func (f *forwarding) readBody() error {
 	whole := false
 	if f.client.r.ContentLength >= 0 && !f.client.r.ExpectContinue && f.h.o.BufferRequest > 0 {
 		var err error
-		if whole, err = f.upload.Fill(f.client.r.ContentLength); err != nil {
+		if whole, err = f.upload.Fill(); err != nil {
 			return err
 		}
 	}

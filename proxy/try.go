@@ -99,7 +99,7 @@ func (f *forwarding) tooOld(p *pick) *attempt {
 		return nil
 	}
 	if f.tries.Len() == 1 {
-		if _, err := f.upload.Fill(-1); err != nil {
+		if _, err := f.upload.Fill(); err != nil {
 			return &attempt{Attempt: retry.Attempt{Reason: reason.ClientGone}, err: err}
 		}
 		if b, whole := f.upload.Whole(); whole {

@@ -43,19 +43,18 @@ type piece struct {
 // errStopped is what a Cursor returns after its Close.
 var errStopped = errors.New("origin: the exchange has ended")
 
-// NewUpload returns the body that body has, of which up to most bytes are held.
-func NewUpload(body io.Reader, most int) *Upload {
-	u := &Upload{body: body, most: most, length: -1, failed: make(chan struct{})}
+// NewUpload returns the body that body has, of which up to most bytes are held. length is its, -1 if it
+// is not known.
+func NewUpload(body io.Reader, length int64, most int) *Upload {
+	u := &Upload{body: body, most: most, length: length, failed: make(chan struct{})}
 	u.came.Store(sys.Nanotime())
 	return u
 }
 
 // Fill reads what can be held, and reports whether that is the whole body. It blocks. err
-// is that of the client, which has not sent what it has announced. length is that of the body, -1 if it
-// is not known.
-func (u *Upload) Fill(length int64) (whole bool, err error) {
-	u.length = length
-	room := u.most
+// is that of the client, which has not sent what it has announced.
+func (u *Upload) Fill() (whole bool, err error) {
+	room, length := u.most, u.length
 	if length >= 0 && length < int64(room) {
 		room = int(length)
 	}

@@ -20,7 +20,7 @@ func TestUpload(t *testing.T) {
 		name   string
 		body   string
 		err    error // after body; nil: io.EOF
-		length int64 // for Fill; -2: not called
+		length int64 // -1: not known; -2: nor is Fill called
 		most   int
 		first  int // bytes that the first cursor reads before it is closed
 		gone   bool
@@ -44,10 +44,10 @@ func TestUpload(t *testing.T) {
 				if c.err != nil {
 					body = io.MultiReader(body, iotest.ErrReader(c.err))
 				}
-				u := NewUpload(wrap(body), c.most)
+				u := NewUpload(wrap(body), max(c.length, -1), c.most)
 				defer u.Stop(func() error { return nil })
 				if c.length > -2 {
-					if _, err := u.Fill(c.length); err != nil {
+					if _, err := u.Fill(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -80,7 +80,7 @@ func TestUpload(t *testing.T) {
 // TestUploadBlocked: a cursor that waits for the client ends by Close, and the reader by Stop.
 func TestUploadBlocked(t *testing.T) {
 	pr, pw := io.Pipe()
-	u := NewUpload(pr, 10)
+	u := NewUpload(pr, -1, 10)
 	c := u.Cursor()
 	got := make(chan error)
 	go func() {
@@ -135,14 +135,16 @@ func TestUploadLastByte(t *testing.T) {
 		for name, wrap := range map[string]func(io.Reader) io.Reader{
 			"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "with its end": iotest.DataErrReader,
 		} {
-			for most := range 3 {
+			for most := -1; most < 3; most++ { // -1: nothing is held, nor is Fill called
 				t.Run(fmt.Sprint(c.name, ", ", name, ", ", most), func(t *testing.T) {
 					// Each Read is of one part alone.
 					body := io.MultiReader(strings.NewReader("abc"), strings.NewReader(c.more), iotest.ErrReader(c.err))
-					u := NewUpload(wrap(body), most)
+					u := NewUpload(wrap(body), 3, most)
 					defer u.Stop(func() error { return nil })
-					if _, err := u.Fill(3); err != nil {
-						t.Fatal(err)
+					if most >= 0 {
+						if _, err := u.Fill(); err != nil {
+							t.Fatal(err)
+						}
 					}
 					cursor := u.Cursor()
 					defer cursor.Close()
