@@ -62,7 +62,7 @@ func AppendField(b []byte, name, value string) []byte {
 // lastID is the last of those that the static table has. Up to it they are indices.
 const lastID = pack.IDWWWAuthenticate
 
-// AppendKnown appends a field whose name is in the static table and whose value is
+// AppendKnown appends an ordinary field whose name is in the static table and whose value is
 // one that a message may have.
 func AppendKnown(b []byte, id pack.NameID, value string) []byte {
 	flag := byte(0)
@@ -72,10 +72,8 @@ func AppendKnown(b []byte, id pack.NameID, value string) []byte {
 	return pack.AppendText(appendIndex(b, flag, id), 0, 7, value)
 }
 
+// appendIndex appends the index of a name, with a prefix of 4 bits: those below 15 are of pseudo-fields.
 func appendIndex(b []byte, flag byte, id pack.NameID) []byte {
-	if id < 15 {
-		return append(b, flag|byte(id))
-	}
 	return append(b, flag|15, byte(id)-15)
 }
 

@@ -31,14 +31,13 @@ type Setting struct {
 // each is what counts.
 type Settings struct {
 	InitialWindow uint32
-	MaxFrame      uint32
 	NoPriorities  bool // it does not use the priorities of RFC 7540
 	// LeastTable is the smallest table of HPACK that it has allowed so far.
 	LeastTable uint32
 }
 
 // DefaultSettings are those of a client that has said nothing.
-var DefaultSettings = Settings{InitialWindow: 65535, MaxFrame: MinFrameSize, LeastTable: DefaultTableSize}
+var DefaultSettings = Settings{InitialWindow: 65535, LeastTable: DefaultTableSize}
 
 var (
 	errSettingPush   = &ConnError{ProtocolError, "SETTINGS_ENABLE_PUSH is neither 0 nor 1"}
@@ -72,7 +71,6 @@ func (s *Settings) Apply(p []byte) error {
 			if v < MinFrameSize || v > MaxFrameSize {
 				return errSettingFrame
 			}
-			s.MaxFrame = v
 		}
 	}
 	return nil
