@@ -117,6 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"name beyond both tables", "7e0161", errIndex},
 		{"index without its rest", "ff", pack.ErrShort},
 		{"integer too large", "ffffffffffffffffff7f", pack.ErrInteger},
+		{"name's index too large", "7fffffffffffffffff7f", pack.ErrInteger},
 		{"integer of zeros without end", "ff80808080808080808080", pack.ErrInteger},
 		{"no value", "40016100"[:6], pack.ErrShort},
 		{"value cut", "4001610561", pack.ErrShort},

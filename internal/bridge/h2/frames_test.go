@@ -131,6 +131,8 @@ func TestErrors(t *testing.T) {
 		{"a line end after a value", request(true, with(get, "a: b\r\n")...), malformed},
 		{"a NUL before a value", request(true, with(get, "a: \x00 b")...), malformed},
 		{"content-length that is none", request(true, with(get, "content-length: +1")...), malformed},
+		{"content-length of nothing", request(false, with(post, "content-length:")...), malformed},
+		{"content-length beyond 63 bits", request(false, with(post, "content-length: 9223372036854775808")...), malformed},
 		{"two content-lengths", request(true, with(get, "content-length: 0", "content-length: 0")...), malformed},
 		{"content-length without a body", request(true, with(get, "content-length: 1")...), malformed},
 		{"content-length of 0", request(true, with(get, "content-length: 0")...), "200"},
