@@ -104,9 +104,9 @@ func TestUploadBlocked(t *testing.T) {
 // An http.Transport reads when the response has ended already.
 func TestUploadClosed(t *testing.T) {
 	for _, most := range []int{0, 10} {
-		u := NewUpload(strings.NewReader("abc"), most)
+		u := NewUpload(strings.NewReader("abc"), 3, most)
 		if most > 0 {
-			u.Fill(3)
+			u.Fill()
 		}
 		c := u.Cursor()
 		c.Close()

@@ -8,7 +8,6 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -186,18 +185,6 @@ func (s *Session) Expired() conn.Next {
 }
 
 var errTimeout = &http2.ConnError{Code: http2.ProtocolError, Reason: "what was begun did not come in time"}
-
-// nanotime returns what sys.Nanotime will be at t, at least 1; 0 if t is zero, which is never.
-func nanotime(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	now, left := sys.Nanotime(), int64(time.Until(t))
-	if left > math.MaxInt64-now {
-		return math.MaxInt64
-	}
-	return max(now+left, 1)
-}
 
 // expireByLocked has Expired look at the streams by then; 0 is never.
 func (s *Session) expireByLocked(by int64) {

@@ -22,7 +22,7 @@ func (l link) SetReadDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.st.readBy = nanotime(t)
+	l.st.readBy = conn.Nanotime(t)
 	l.st.wakeLocked() // it may concern a goroutine that waits
 }
 
@@ -30,7 +30,7 @@ func (l link) SetWriteDeadline(t time.Time) {
 	s := l.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.st.writeBy = nanotime(t)
+	l.st.writeBy = conn.Nanotime(t)
 	l.st.wakeLocked()
 	s.expireByLocked(l.st.writeBy)
 }
