@@ -3,6 +3,7 @@ package eventstream
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,12 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := string(h.appendRetry(nil)); got != ":\n\n" {
+		t.Errorf("%q", got)
+	}
+	if h, err = New(&Options{Retry: math.MaxInt64}); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(h.appendRetry(nil)); !strings.HasPrefix(got, "retry: ") || strings.Contains(got, "-") {
 		t.Errorf("%q", got)
 	}
 	seen := map[uint32]bool{}

@@ -40,7 +40,7 @@ func New(o *Options) (*Handler, error) {
 		o = new(Options)
 	}
 	h := &Handler{o: *o}
-	h.o.Retry, h.o.MaxUnsent = cmp.Or(o.Retry, defaultRetry), cmp.Or(o.MaxUnsent, defaultMaxUnsent)
+	h.o.Retry, h.o.MaxUnsent = min(cmp.Or(o.Retry, defaultRetry), mostRetry), cmp.Or(o.MaxUnsent, defaultMaxUnsent)
 	if o.Slow > SlowDrop {
 		return nil, fmt.Errorf("eventstream: Slow: unknown value %d", o.Slow)
 	}

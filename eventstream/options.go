@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -68,6 +69,7 @@ const (
 const (
 	defaultHeartbeat = 25 * time.Second
 	defaultRetry     = 3 * time.Second
+	mostRetry        = math.MaxInt64/2 - 1 // twice as long does not overflow
 	defaultMaxUnsent = 64 << 10
 )
 
