@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -33,11 +34,22 @@ func (s folder) Lock(ctx context.Context, name string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if bytes.Equal(odd(file), before) {
-			os.Remove(file) // if that fails, so does what follows, or waits
-		}
+		removeSame(file, before)
 	}
 	return s.FileStorage.Lock(ctx, name)
+}
+
+// removing is held from when a lock is compared until it is removed: those that wait for one wake together, and what
+// the second would remove could be what the first has got meanwhile.
+var removing sync.Mutex
+
+// removeSame removes a lock that is as it was before.
+func removeSame(file string, before []byte) {
+	removing.Lock()
+	defer removing.Unlock()
+	if bytes.Equal(odd(file), before) {
+		os.Remove(file) // if that fails, so does what follows, or waits
+	}
 }
 
 // odd returns what a lock has if it is damaged or of a time to come, otherwise nil.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +70,43 @@ func TestLocks(t *testing.T) {
 				}
 				time.Sleep(unheld) // of the bubble, until certmagic has seen that
 			})
+		})
+	}
+}
+
+// Of all that wait for a damaged lock, one has it at a time.
+func TestDamagedForMany(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			s := folder{&certmagic.FileStorage{Path: t.TempDir()}}
+			dir := filepath.Join(s.Path, "locks")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "n.lock"), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var held atomic.Int32
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					if err := s.Lock(t.Context(), "n"); err != nil {
+						t.Error(err)
+						return
+					}
+					if n := held.Add(1); n > 1 {
+						t.Errorf("%d have it", n)
+					}
+					time.Sleep(time.Second)
+					held.Add(-1)
+					if err := s.Unlock(t.Context(), "n"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			time.Sleep(unheld) // of the bubble, until certmagic has seen that
 		})
 	}
 }
