@@ -57,8 +57,8 @@ func (s *snippets) imported(all []directive, args []string, given []directive, d
 		d := s.filled(all[i], args)
 		block, known := s.blocks[d.arg(0)]
 		imports := d.name() == "import" && len(d.words) > 1
-		d.lost, imports = imports && !known, imports && known
-		if s.left -= directiveBytes; s.left < 0 || !imports || depth == maxDepth {
+		if s.left -= directiveBytes; s.left < 0 || !imports || !known || depth == maxDepth {
+			d.lost = imports
 			if d.block != nil {
 				d.block = append([]directive{}, s.imported(d.block, args, given, depth)...)
 			}
