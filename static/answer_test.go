@@ -222,3 +222,16 @@ func TestFutureDate(t *testing.T) {
 		}
 	}
 }
+
+// TestDateOfThisSecond: a file that is dated later in the second, by a clock a little ahead, is not of the future.
+func TestDateOfThisSecond(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"f.txt": "f"}, nil)
+	second := time.Now().Add(48 * time.Hour).Truncate(time.Second)
+	s.Handler.wall = func() time.Time { return second.Add(time.Second / 4) }
+	s.date("f.txt", second.Add(time.Second/2))
+	r, _ := s.ask("GET", "/f.txt")
+	if got := r.head.Get("Last-Modified"); got != second.UTC().Format(http.TimeFormat) {
+		t.Errorf("%q", got)
+	}
+}

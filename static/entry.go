@@ -165,8 +165,9 @@ func (h *Handler) furnish(e *entry) {
 		head["Accept-Ranges"] = []string{"bytes"}
 	}
 	// RFC 9110 section 8.8.2.1: never a date in the future. Until the file got its real one, clients that know
-	// no tags would keep what they have.
-	if t := e.stat.modified(); !t.IsZero() && !t.After(h.wall()) {
+	// no tags would keep what they have. Dates have whole seconds: a clock that is a little behind the one that
+	// dates files changes nothing.
+	if t := e.stat.modified(); !t.IsZero() && !t.Truncate(time.Second).After(h.wall()) {
 		head["Last-Modified"] = []string{t.UTC().Format(http.TimeFormat)}
 	}
 	if h.Immutable && hasHash(path.Base(name)) {
