@@ -73,7 +73,7 @@ func (o *Out) Spare() (since int64, ok bool) { return 0, false }
 // Quiet reports whether the peer has neither sent anything that was not read, nor ended its
 // stream. Only the loop that owns o may call it.
 func (o *Out) Quiet() bool {
-	if o.ready&(poll.Readable|poll.PeerClosed|poll.Hangup) != 0 {
+	if o.Unread() || o.ready&(poll.PeerClosed|poll.Hangup) != 0 {
 		return false
 	}
 	o.loop.Tally.Add(true, tally.Others, 1)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/reason"
 	"github.com/chert-http/chert/internal/retry"
@@ -254,6 +255,40 @@ func TestUnasked(t *testing.T) {
 				t.Errorf("the second response is %q, %d tries failed", got, len(second.attempts))
 			}
 		})
+	}
+}
+
+// TestPartOfRecord: nor is one used on which it has sent a part of a record, which the loop has read.
+func TestPartOfRecord(t *testing.T) {
+	t.Parallel()
+	const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+	more := make(chan bool)
+	s := serving(t, servertest.ListenTCP(t), true, func(nc net.Conn) {
+		io.ReadFull(nc, make([]byte, len(get)))
+		io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		<-more
+		nc.(*tls.Conn).NetConn().Write([]byte{23, 3, 3, 0, 99, 1})
+		io.ReadFull(nc, make([]byte, len(get))) // none comes
+	})
+	terms := NewTerms(&Terms{Idle: 1, IdleTime: int64(servertest.Patience)})
+	l := running(t)
+	c := newLasting(s)
+	l.Do(func() { c.x.Begin(l, c.plan(terms, get), c) })
+	servertest.Await(t, c.done, "the response")
+	more <- true
+	yes := make(chan bool, 1)
+	servertest.Eventually(t, "the part has come", func() bool {
+		l.Do(func() { yes <- localOf(l).pools[s].idle[0].out.Unread() })
+		return <-yes
+	})
+	l.Do(func() {
+		taken := localOf(l).take(s, terms, l.Now(), true)
+		if yes <- taken != nil; taken != nil {
+			taken.out.Act(conn.Reset)
+		}
+	})
+	if <-yes {
+		t.Error("a request would be sent on it")
 	}
 }
 
