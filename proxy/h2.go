@@ -220,6 +220,7 @@ type h2try struct {
 	hints    []hint         // interim responses that have still to be passed on
 	passing  bool           // pass runs
 	passed   sync.WaitGroup // of pass
+	panicked any            // what the client's http.ResponseWriter has panicked with in pass
 	late     *time.Timer    // of endWithin; nil without
 }
 
@@ -246,6 +247,7 @@ func (t *h2try) endWithin(d time.Duration) {
 }
 
 // end is called when the Transport has returned: what comes later is too late, and what came before is passed on first.
+// It panics if that has.
 func (t *h2try) end() {
 	t.mu.Lock()
 	t.over = true
@@ -254,6 +256,10 @@ func (t *h2try) end() {
 	}
 	t.mu.Unlock()
 	t.passed.Wait()
+	if v := t.panicked; v != nil {
+		t.panicked = nil
+		panic(v) // the handler's, as with a server of HTTP/1
+	}
 }
 
 // trace returns hooks that limit the try.
@@ -332,6 +338,12 @@ func (t *h2try) interim(f *forwarding, status int, h textproto.MIMEHeader) error
 // pass passes on interim responses. The Transport cannot wait for that: it would read nothing for the other requests on
 // the connection while one client takes none.
 func (t *h2try) pass(f *forwarding) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.panicked = v
+			t.cancel(nil) // and what has still to be passed on never is
+		}
+	}()
 	for {
 		t.mu.Lock()
 		if len(t.hints) == 0 {

@@ -426,3 +426,40 @@ func TestUnwillingClientHTTP2(t *testing.T) {
 		t.Error(w.Code, s.log)
 	}
 }
+
+// panicking is a client whose middleware panics at an interim response.
+type panicking struct{ *httptest.ResponseRecorder }
+
+func (w panicking) WriteHeader(status int) {
+	if status == http.StatusEarlyHints {
+		panic(http.ErrAbortHandler)
+	}
+	w.ResponseRecorder.WriteHeader(status)
+}
+
+// TestInterimPanicsHTTP2: a panic of middleware at an interim response is the handler's, which ends its request alone.
+func TestInterimPanicsHTTP2(t *testing.T) {
+	t.Parallel()
+	o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		hint := http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block([]string{":status: 103"}), EndHeaders: true}
+		if fr.WriteHeaders(hint); f.PseudoValue("path") == "/" {
+			respond(fr, f.StreamID, ":status: 204")
+		}
+	}))
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	h := s.handler(t, o.addr())
+	for _, path := range []string{"/", "/only-hints"} {
+		func() {
+			defer func() {
+				if v := recover(); v != http.ErrAbortHandler {
+					t.Errorf("%s: it has panicked with %v", path, v)
+				}
+			}()
+			h.ServeHTTP(panicking{httptest.NewRecorder()}, httptest.NewRequest("GET", path, nil))
+		}()
+	}
+	if st := s.pool.Status()[0].Servers[0]; st.Failures > 0 || st.InFlight > 0 {
+		t.Errorf("%+v", st)
+	}
+}
