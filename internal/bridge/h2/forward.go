@@ -60,11 +60,6 @@ func (r *request) plan() *outbound.Plan {
 	if !ok {
 		return nil
 	}
-	// RFC 9113 section 8.2.1: what HTTP/1 cannot have is not passed on. ServeHTTP refuses it.
-	if !http1.ValidHost(r.x.Host()) {
-		outbound.Drop(p, reason.None)
-		return nil
-	}
 	head := buf.Get(len(r.fields.Bytes) + 64)
 	defer head.Release()
 	q := http1.Request{Minor: 1, ContentLength: -1}
