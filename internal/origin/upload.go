@@ -106,9 +106,9 @@ func (u *Upload) read() {
 			// RFC 9113 section 8.1.1: with more DATA, or malformed trailers, the request would be malformed. The
 			// server, which takes the last byte of a body with a length for its end, must not have it before.
 			n, last = n-1, 1
-			if n == 0 && err == nil {
-				continue
-			}
+		}
+		if n == 0 && err == nil { // as io.Reader permits, too
+			continue
 		}
 		select {
 		case u.pieces <- piece{b[:n], err}:

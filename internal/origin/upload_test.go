@@ -117,6 +117,35 @@ func TestUploadClosed(t *testing.T) {
 	}
 }
 
+// idling is a Reader that returns nothing before each byte.
+type idling struct {
+	r    io.Reader
+	idle bool
+}
+
+func (i *idling) Read(p []byte) (int, error) {
+	if i.idle = !i.idle; i.idle {
+		return 0, nil
+	}
+	return i.r.Read(p[:1])
+}
+
+// TestUploadIdling: a Read that returns nothing, not even an error, is none.
+func TestUploadIdling(t *testing.T) {
+	for _, most := range []int{0, 10} {
+		u := NewUpload(&idling{r: strings.NewReader("abc")}, -1, most)
+		got := make(chan string, 1)
+		go func() {
+			b, err := io.ReadAll(u.Cursor())
+			got <- fmt.Sprintf("%s %v", b, err)
+		}()
+		if got := servertest.Await(t, got, "the body"); got != "abc <nil>" {
+			t.Errorf("%d: %s", most, got)
+		}
+		u.Stop(func() error { return nil })
+	}
+}
+
 // TestUploadLastByte: the last byte of a body with a length comes when the body has ended, and not at all if that
 // was malformed.
 func TestUploadLastByte(t *testing.T) {
