@@ -453,8 +453,9 @@ func (s *Session) Drain(since int64) conn.Next {
 	}
 	s.facts.Or(draining)
 	by := since + int64(conn.DrainNew)
-	if s.cfg.HeadTime > 0 {
-		by = min(by, s.Since(s.Link.Now())+s.cfg.HeadTime)
+	// A HeadTime of any length may be compared, but not be added.
+	if began := s.Since(s.Link.Now()); s.cfg.HeadTime > 0 && s.cfg.HeadTime < by-began {
+		by = began + s.cfg.HeadTime
 	}
 	s.Link.SetDeadline(by)
 	return conn.More
