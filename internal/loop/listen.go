@@ -150,7 +150,7 @@ func (ln *Listener) Mail(message any) {
 
 // Expire implements Sock: the pause is over.
 func (ln *Listener) Expire() {
-	if ln.resume(); ln.paused && ln.loop.Now()-ln.full >= pauseFor {
+	if ln.resume(); ln.fd >= 0 && ln.paused && ln.loop.Now()-ln.full >= pauseFor {
 		ln.full = ln.loop.Now()
 		ln.refuseSome()
 	}
