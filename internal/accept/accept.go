@@ -197,11 +197,13 @@ func (a *Acceptor) refuse(nc net.Conn, reason string) {
 	}
 }
 
-// sayNo sends answer. It reads a little, in case a request has arrived: closing
+// sayNo sends answer on nc, no method of which panics. It reads a little, in case a request has arrived: closing
 // with unread bytes sends a reset, which can overtake the response.
 func sayNo(nc net.Conn, answer []byte) {
 	defer nc.Close()
 	nc.SetDeadline(time.Now().Add(time.Second))
+	late := time.AfterFunc(time.Second, func() { nc.Close() }) // there are connections without deadlines
+	defer late.Stop()
 	if _, err := nc.Write(answer); err == nil && stream.CloseWrite(nc) == nil {
 		io.CopyN(io.Discard, nc, 64<<10)
 	}

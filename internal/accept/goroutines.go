@@ -77,7 +77,7 @@ func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
 	}
 	if !a.Gate.Admit(client) {
 		a.New.Refused(client, true)
-		sayNo(j.nc, a.New.Refusal())
+		sayNo(a.guard(j.nc, func() string { return client }), a.New.Refusal())
 		return nil, errShare
 	}
 	j.counts = client

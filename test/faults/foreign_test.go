@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chert-http/chert"
@@ -268,6 +269,24 @@ func TestForeignUntimedEnds(t *testing.T) {
 		}
 		servertest.Await(t, l.c.gone, "Close")
 	}
+}
+
+// One for which there is no room is closed although its client does not read why.
+func TestForeignUntimedRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, m := engines.StartMemory(t, &chert.Server{MaxConns: 1, Handler: faultOK})
+		held := m.Patient(t)
+		held.Send("GET / HT")
+		client, server := net.Pipe()
+		defer client.Close()
+		u := &untimed{Conn: server, gone: make(chan struct{})}
+		m.Conns <- u
+		if d := servertest.Took(func() { <-u.gone }); d > 2*time.Second {
+			t.Errorf("closed after %v", d)
+		}
+		held.Close()
+	})
 }
 
 // prefaceConn is a connection as Caddy makes it for HTTP/2 in plain text: it compares what
