@@ -68,8 +68,9 @@ func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
 		j.c.SetPeer(peer)
 		return a.shake(j)
 	}
+	j.c.ReadBy(time.Now().Add(proxyHeaderTimeout))
 	client, err := readHeader(j.nc, peer)
-	if err != nil {
+	if j.c.ReadBy(time.Time{}); err != nil {
 		if err != io.EOF && !a.Stopping() {
 			headerFailed(a.New, peer, err)
 		}

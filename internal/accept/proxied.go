@@ -103,13 +103,11 @@ func (s *preamble) Closed(bool) {}
 func (s *preamble) Speaks() string { return "PROXY header of " + s.proxy }
 
 // readHeader reads the header of a connection on a goroutine, and no byte after it: what follows
-// is read through nc, which may be TLS.
+// is read through nc, which may be TLS. The caller bounds it.
 func readHeader(nc net.Conn, proxy string) (client string, err error) {
 	if tc, ok := nc.(*tls.Conn); ok {
 		nc = tc.NetConn()
 	}
-	nc.SetReadDeadline(time.Now().Add(proxyHeaderTimeout))
-	defer nc.SetReadDeadline(time.Time{})
 	var room [256]byte
 	b := room[:0]
 	for {

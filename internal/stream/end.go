@@ -28,9 +28,26 @@ func (c *Conn) drain(ago int64) {
 	case c.session != nil:
 		c.rouse()
 	case first && !c.lent:
-		// It shakes hands.
-		c.setReadDeadline(time.Now().Add(conn.DrainNew))
+		c.boundReads() // it shakes hands
 	}
+}
+
+// ReadBy bounds what reads from the net.Conn before Run; zero is no bound but that of Drain.
+func (c *Conn) ReadBy(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readBy = t
+	c.boundReads()
+}
+
+// boundReads sets the deadline of reads before Run. mu is held.
+func (c *Conn) boundReads() {
+	until := c.readBy
+	if c.since != 0 {
+		left := c.since + int64(conn.DrainNew) - sys.Nanotime()
+		until = conn.Sooner(until, time.Now().Add(time.Duration(left)))
+	}
+	c.setReadDeadline(until)
 }
 
 func (c *Conn) Spare() (since int64, ok bool) {

@@ -358,3 +358,36 @@ func TestBubbleProxyHeaderTimeout(t *testing.T) {
 		}
 	})
 }
+
+// Shutdown gives a client with TLS five seconds for its header and its handshake together, and no more time than
+// it had before.
+func TestBubbleProxyHeaderShutdown(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	for _, tt := range []struct {
+		why           string
+		before, after time.Duration // how long before and after Shutdown begins the header is waited for
+		sent          string
+		want          time.Duration // from the header to the end
+	}{
+		{"with a header", time.Second, 4 * time.Second, proxyV1, time.Second},
+		{"without", 9 * time.Second, 0, "", time.Second},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := servertest.NewMemory()
+				s := &chert.Server{Handler: tellsPeer{}, ProxyProtocol: func(net.Listener, netip.Addr) bool { return true }}
+				ts := engines.StartTLS(t, s, m, cert)
+				c := m.Patient(t)
+				time.Sleep(tt.before)
+				go ts.Shutdown(context.Background())
+				time.Sleep(tt.after)
+				c.Send(tt.sent)
+				if d := servertest.Took(func() { c.UpToEnd() }); d != tt.want {
+					t.Errorf("closed after %v, want %v", d, tt.want)
+				}
+			})
+		})
+	}
+}
