@@ -52,7 +52,7 @@ func (c *Conn) boundReads() {
 
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
-	since, idle, session, shared := c.waits, c.session == nil || c.idle, c.session, c.out.Shared()
+	since, idle, session, shared := c.waits, c.idle, c.session, c.out.Shared()
 	ok = c.since == 0 && !c.lent && !c.isKilled() && since != 0
 	c.mu.Unlock()
 	now := sys.Nanotime()
@@ -62,7 +62,7 @@ func (c *Conn) Spare() (since int64, ok bool) {
 	case idle:
 		return since, true
 	}
-	return conn.SpareHead(since, now)
+	return conn.SpareHead(since, now) // of a request or a handshake
 }
 
 func (c *Conn) GiveWay() bool {

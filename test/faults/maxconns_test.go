@@ -65,6 +65,21 @@ func TestAttackPartialHeadsAtMaxConns(t *testing.T) {
 	})
 }
 
+// Nor does a client that never begins its handshake, on whichever engine.
+func TestAttackHandshakesAtMaxConns(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	synctest.Test(t, func(t *testing.T) {
+		m := servertest.NewMemory()
+		engines.StartTLS(t, &chert.Server{MaxConns: 1, Handler: faultOK}, m, cert)
+		held := m.Patient(t)
+		time.Sleep(6 * time.Second)
+		c, _ := servertest.TLSOver(t, m.Patient(t).Conn, roots)
+		c.Get("/")
+		held.Ended()
+	})
+}
+
 // A client that fills the server with idle connections, and replaces each that
 // it loses, keeps no other out: every innocent request is served, and the
 // connections that have been idle longest are closed first.
