@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"crypto/tls"
 	"syscall"
 	"time"
 
@@ -104,6 +105,9 @@ func (c *Conn) Kill() {
 	c.mu.Unlock()
 	if hijacked {
 		return
+	}
+	if _, secure := c.base.(*tls.Conn); secure {
+		c.abort() // a Close of TLS would wait for what a Read sends; see expect
 	}
 	nc.Close()
 	if s != nil {

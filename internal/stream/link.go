@@ -44,14 +44,48 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 		if err := c.beginRead(now, stall); err != nil {
 			return 0, err
 		}
+		c.expect(stall)
 		n, err = c.read(p)
-		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if c.came(); n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		if now = time.Now(); !c.tooEarly(now, stall) {
 			return 0, err
 		}
 	}
+}
+
+// expect begins a read that is to end by then, and came ends it. A Read of TLS does not end at its deadline while it
+// sends what TLS itself answers, to a KeyUpdate or by an alert, and the peer accepts nothing: then the connection is
+// aborted.
+func (c *Conn) expect(by time.Time) {
+	if by.IsZero() || !c.layered() || c.untimed() {
+		return
+	}
+	d := max(time.Until(by.Add(conn.LingerFor)), conn.LingerFor)
+	if c.late == nil {
+		c.late = time.AfterFunc(d, c.abort)
+	} else {
+		c.late.Reset(d)
+	}
+}
+
+func (c *Conn) came() {
+	if c.late != nil {
+		c.late.Stop()
+	}
+}
+
+func (c *Conn) untimed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.timeless
+}
+
+// layered reports whether another connection is below, as that of TLS is.
+func (c *Conn) layered() bool {
+	_, yes := c.base.(interface{ NetConn() net.Conn })
+	return yes
 }
 
 // beginRead ensures that a deadline is set that is no later than the user
@@ -83,7 +117,7 @@ func (c *Conn) tooEarly(now, stall time.Time) bool {
 // to the read to return. mu is held.
 func (c *Conn) setReadDeadline(t time.Time) {
 	c.armed = t
-	c.nc.SetReadDeadline(t)
+	c.timeless = c.nc.SetReadDeadline(t) != nil
 }
 
 func (c *Conn) SetReadDeadline(t time.Time) {

@@ -45,6 +45,7 @@ type Conn struct {
 	first    int                       // bytes that are read alone; see ReadFirst
 	deadline time.Time                 // of SetDeadline; used by the owner
 	drained  conn.Next                 // the result of Drain; used by the owner
+	late     *time.Timer               // ends a read that does not end; used by the reader; nil until needed
 
 	eof  bool          // the session knows of the peer's end; used by the owner
 	dead chan struct{} // closed by Kill, with mu held
@@ -73,6 +74,7 @@ type Conn struct {
 	readBy   time.Time // the user code's deadlines
 	writeBy  time.Time
 	armed    time.Time // nc's read deadline, unless other code has set one
+	timeless bool      // nc has no deadlines, or is closed
 }
 
 var (
@@ -261,7 +263,9 @@ func (c *Conn) await() error {
 	if c.eof {
 		err = c.rest(until)
 	} else {
+		c.expect(until)
 		err = c.readMore(c.read)
+		c.came()
 	}
 	c.mu.Lock()
 	if c.reading = false; c.idle {

@@ -264,3 +264,39 @@ func TestBubbleTimeoutHandler(t *testing.T) {
 		}
 	})
 }
+
+// A client that does not accept what TLS itself has to tell it, an alert here, has no more time than others for its
+// next request, and does not hold up Close.
+func TestBubbleTLSAlert(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const idle, late = 7 * time.Second, 2 * time.Second
+			closed := make(chan bool, 1)
+			m := servertest.NewMemory()
+			ts := engines.StartTLS(t, &chert.Server{IdleTimeout: idle, Handler: memoryEcho(t), ConnState: func(_ net.Conn, s http.ConnState) {
+				if s == http.StateClosed {
+					closed <- true
+				}
+			}}, m, cert)
+			raw := m.Patient(t).Conn
+			c, _ := servertest.TLSOver(t, raw, roots)
+			c.Get("/")
+			io.WriteString(raw, "\x17\x03\x03\x00\x20"+strings.Repeat("x", 32)) // a bad MAC
+			synctest.Wait()
+			want := idle + late
+			if closes {
+				want = 0
+			}
+			if d := servertest.Took(func() {
+				if closes {
+					ts.Close()
+				}
+				<-closed
+			}); d != want {
+				t.Errorf("closed after %v, want %v", d, want)
+			}
+		})
+	}
+}
