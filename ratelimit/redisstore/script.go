@@ -18,6 +18,10 @@ var take = redis.NewScript(`
 local t = redis.call('TIME')
 local s, n = tonumber(t[1]), tonumber(t[2]) * 1000
 local reply, before = {1, s, n}, {}
+local function put(key, ahead)
+  local sum = n + ahead
+  redis.call('SET', key, string.format('%d %d', s + math.floor(sum / 1e9), sum % 1e9), 'PX', math.ceil(ahead / 1e6) + 1000)
+end
 for i, key in ipairs(KEYS) do
   local interval, window, cost = tonumber(ARGV[3*i-2]), tonumber(ARGV[3*i-1]), tonumber(ARGV[3*i])
   local ahead = before[key]
@@ -27,8 +31,13 @@ for i, key in ipairs(KEYS) do
     if vs then
       ahead = (tonumber(vs) - s) * 1e9 + tonumber(vn) - n
     end
-    -- No bucket is emptier than empty; but the clock may have been set back, or the limit made smaller.
-    ahead = math.min(math.max(ahead, 0), window)
+    ahead = math.max(ahead, 0)
+    if ahead > window then
+      -- No bucket is emptier than empty; but the clock may have been set back, or the limit made smaller. It is
+      -- refilled from now on, also if nothing is charged.
+      ahead = window
+      put(key, ahead)
+    end
   end
   reply[3+i] = ahead
   before[key] = ahead + cost * interval
@@ -36,11 +45,7 @@ for i, key in ipairs(KEYS) do
 end
 if reply[1] == 1 then
   for i, key in ipairs(KEYS) do
-    local ahead = before[key]
-    if tonumber(ARGV[3*i]) > 0 then
-      local sum = n + ahead
-      redis.call('SET', key, string.format('%d %d', s + math.floor(sum / 1e9), sum % 1e9), 'PX', math.ceil(ahead / 1e6) + 1000)
-    end
+    if tonumber(ARGV[3*i]) > 0 then put(key, before[key]) end
   end
 end
 return reply

@@ -176,6 +176,19 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// After its clock was set back, Redis refills buckets from then on, not from when they were full by the clock before.
+func TestRefillsAfterClockSetBack(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	s := open(t, srv.URL(), Options{})
+	l := limit(t, "l", "1000/s burst 2", s)
+	srv.Must("SET", s.key(&ratelimit.Claim{Limit: l, Key: []byte("k")}), "9999999999 5")
+	await(t, "a token", func() bool {
+		d, err := l.Allow(t.Context(), "k", 1)
+		return d.Allowed && err == nil
+	})
+}
+
 // A foreign value under the key does not prevent a decision.
 func TestStrangeValue(t *testing.T) {
 	t.Parallel()
