@@ -108,7 +108,7 @@ var errCost = errors.New("ratelimit: the cost is negative")
 // is the time until the bucket is full, before anything is taken. If the decision is
 // Allowed the bucket is ahead by another cost intervals.
 func (l *Limit) Decide(ahead time.Duration, cost int64) Decision {
-	return l.decide(max(0, int64(ahead)), cost)
+	return l.decide(min(max(0, int64(ahead)), l.window), cost) // no bucket is emptier than empty
 }
 
 func (l *Limit) decide(ahead, cost int64) Decision {

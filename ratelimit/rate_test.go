@@ -194,3 +194,13 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 }
+
+// What a Store says of a bucket does not overflow.
+func TestDecideOverflow(t *testing.T) {
+	t.Parallel()
+	l := Must(NewLimit("l", Rate{Count: 10, Per: time.Second}, NewMemory(nil)))
+	d := l.Decide(math.MaxInt64, 1)
+	if d.Allowed || d.Remaining != 0 || d.RetryAfter != time.Second/10 || d.Reset != time.Second {
+		t.Errorf("%+v", d)
+	}
+}
