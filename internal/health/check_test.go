@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -178,5 +179,36 @@ func TestSchedule(t *testing.T) {
 	}
 	if _, _, ok := f.BeginCheck(100 * s); ok {
 		t.Error("a check that is not configured")
+	}
+}
+
+// The longest times are as good as none: they do not overflow.
+func TestLongestTimes(t *testing.T) {
+	t.Parallel()
+	f, _ := one(&Options{Timeout: math.MaxInt64, ProbeTimeout: math.MaxInt64, Fall: 1}, "/healthz")
+	ticket, deadline, ok := f.BeginCheck(10 * s)
+	if !ok || deadline < 10*s {
+		t.Fatalf("%v, until %d", ok, deadline)
+	}
+	f.EndCheck(11*s, ticket, reason.None)
+	if got := f.Info(0).Check; got != Passing {
+		t.Errorf("a check without a limit of time: %s", got)
+	}
+	for range 5 {
+		use(t, f, 11*s, reason.Reset)
+	}
+	if _, ok := f.Admit(100*s, false); !ok {
+		t.Error("it is not probed")
+	}
+	if _, ok := f.Admit(100*s, false); ok {
+		t.Error("it is probed twice at once")
+	}
+	f, _ = one(&Options{Interval: math.MaxInt64}, "/healthz")
+	due, _ := f.NextCheck()
+	if _, _, ok := f.BeginCheck(due); !ok {
+		t.Fatal("no check")
+	}
+	if _, _, ok := f.BeginCheck(due + 10*s); ok {
+		t.Error("the next one is due at once")
 	}
 }

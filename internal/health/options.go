@@ -1,6 +1,7 @@
 package health
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -35,6 +36,9 @@ type Options struct {
 
 const maxConsecutive = 16
 
+// never is as good as no end, and times that are computed with it do not overflow.
+const never = math.MaxInt64 / 8
+
 func defaults(o *Options) *Options {
 	n := Options{}
 	if o != nil {
@@ -55,6 +59,7 @@ func defaults(o *Options) *Options {
 	least(&n.Timeout, 2*time.Second)
 	least(&n.Fall, 2)
 	least(&n.Rise, 2)
+	n.ProbeTimeout, n.Interval, n.Timeout = min(n.ProbeTimeout, never), min(n.Interval, never), min(n.Timeout, never)
 	return &n
 }
 
