@@ -67,7 +67,9 @@ const failoverAddr = "FailoverClient"
 // belongs, and so in the error about that part.
 func hasLostPassword(rawURL string) bool {
 	u, err := url.Parse(rawURL)
-	return strings.Contains(rawURL, "@") && (err != nil || u.User == nil)
+	// With an "@" in it, what follows the first may have ended the host.
+	return strings.Contains(rawURL, "@") &&
+		(err != nil || u.User == nil || strings.Contains(u.EscapedPath()+u.RawQuery, "@"))
 }
 
 // hasLostParameter reports whether go-redis would leave out a parameter, such as a password,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -102,6 +103,24 @@ func TestLostParameters(t *testing.T) {
 		_, _, err := Open(bad, time.Second, 0)
 		if err == nil || !strings.Contains(err.Error(), "a parameter cannot be read") || strings.Contains(err.Error(), "ses") {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// No error has a part of the password in it, whatever that consists of.
+func TestLostPassword(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"/", "?", "#", "@", "%", "@/", "@x/", "@x?", "/@", ":/"} {
+		for _, form := range []string{"redis://:pass%sword@h:1/0", "redis+cluster://u:pass%sword@h:1",
+			"redis+sentinel://u:pass%sword@h:1/0?master_name=m"} {
+			raw := strings.Replace(form, "%s", c, 1)
+			client, where, err := Open(raw, time.Second, 0)
+			if err == nil {
+				client.Close()
+			}
+			if got := fmt.Sprint(where, err); strings.Contains(got, "word@") || strings.Contains(got, "pass"+c) {
+				t.Errorf("%s: %s", raw, got)
+			}
 		}
 	}
 }
