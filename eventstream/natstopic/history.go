@@ -3,6 +3,7 @@ package natstopic
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -187,8 +188,8 @@ func events(all []stored, epoch uint64) []eventstream.Event {
 	for i := range all {
 		m := &all[i]
 		out[i] = eventstream.Event{ID: idOf(epoch, m.seq), Type: m.header.Get(fieldType), Data: string(m.data)}
-		if ms, err := strconv.ParseInt(m.header.Get(fieldRetry), 10, 32); err == nil && ms > 0 {
-			out[i].Retry = time.Duration(ms) * time.Millisecond
+		if ms, err := strconv.ParseInt(m.header.Get(fieldRetry), 10, 64); err == nil && ms > 0 {
+			out[i].Retry = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -611,5 +612,17 @@ func TestBadOptions(t *testing.T) {
 	s.Close()
 	if _, err := s.Topic("x"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The time after which clients are to come back arrives, however long it is.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	for _, want := range []time.Duration{time.Second, 40 * 24 * time.Hour, math.MaxInt64} {
+		want = want.Truncate(time.Millisecond)
+		h := nats.Header{fieldRetry: {fmt.Sprint(want.Milliseconds())}}
+		if got := events([]stored{{header: h}}, 1)[0].Retry; got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"strconv"
@@ -169,8 +170,8 @@ func event(e *redisstream.Entry) eventstream.Event {
 		return s
 	}
 	out := eventstream.Event{ID: e.ID, Type: text(fieldType), Data: text(fieldData)}
-	if ms, err := strconv.ParseInt(text(fieldRetry), 10, 32); err == nil && ms > 0 {
-		out.Retry = time.Duration(ms) * time.Millisecond
+	if ms, err := strconv.ParseInt(text(fieldRetry), 10, 64); err == nil && ms > 0 {
+		out.Retry = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
 	return out
 }

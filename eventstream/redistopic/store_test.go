@@ -2,9 +2,11 @@ package redistopic
 
 import (
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/eventstream"
 	"github.com/chert-http/chert/internal/testing/door"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -69,4 +71,26 @@ func TestJoinedBeforeLoad(t *testing.T) {
 	}
 	a.Eventually("news", "two")
 	c.Wants("one", "two")
+}
+
+// The time after which clients are to come back arrives, however long it is.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	s := open(t, redistest.Start(t).URL(), &Options{})
+	topic, err := s.Topic("news")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []time.Duration{time.Second, 40 * 24 * time.Hour, math.MaxInt64} {
+		if _, err := topic.Publish(eventstream.Event{Retry: want}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.streams.Redis().XRevRangeN(t.Context(), "chert:topic:{0}news", "+", "-", 1).Result()
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if got := event(&all[0]).Retry; got != want.Truncate(time.Millisecond) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
 }
