@@ -104,7 +104,7 @@ func (m *subscription) deliver(b *batch, first uint64) {
 		return
 	}
 	if m.behind {
-		if m.next < first && s.h.o.Slow == SlowClose {
+		if m.next < first && s.h.o.Slow == SlowClose && !m.anywhere {
 			s.abort()
 		}
 		return
