@@ -29,10 +29,14 @@ func (h *Handler) setTicks(heartbeat, age time.Duration) {
 	}
 	h.tick = max(h.tick, time.Millisecond)
 	if heartbeat > 0 {
-		h.beatAfter = uint32(max(heartbeat/h.tick, 1))
+		h.beatAfter = inTicks(heartbeat, h.tick)
 	}
-	h.age = uint32(min(age/h.tick, 1<<30))
+	if age > 0 {
+		h.age = inTicks(age, h.tick)
+	}
 }
+
+func inTicks(d, tick time.Duration) uint32 { return uint32(min(max(d/tick, 1), 1<<30)) }
 
 // ageOf is how long a stream stays open.
 func ageOf(age uint32) uint32 { return age - rand.N(age/5+1) }
