@@ -21,11 +21,20 @@ const loadAtOnce = 16
 // loadMax is how many entries a stream begins with at most.
 const loadMax = 10000
 
+// together is how many streams are loaded together now: those that have failed twice may take too long, and would do
+// so again and again.
+func (r *reader) together() int {
+	if r.bad > 1 {
+		return 1
+	}
+	return loadAtOnce
+}
+
 // begin loads the streams that are to be read from now on.
 func (r *reader) begin(conn *redis.Conn) error {
 	for {
 		r.mu.Lock()
-		n := min(len(r.added), loadAtOnce)
+		n := min(len(r.added), r.together())
 		added := slices.Clone(r.added[:n])
 		r.mu.Unlock()
 		if n == 0 {
@@ -187,7 +196,7 @@ func (r *reader) resume(conn *redis.Conn) error {
 		if err != nil {
 			return err
 		}
-		for part := range slices.Chunk(lost, loadAtOnce) {
+		for part := range slices.Chunk(lost, r.together()) {
 			if err := r.reload(conn, part); err != nil {
 				return err
 			}

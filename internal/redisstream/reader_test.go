@@ -184,6 +184,26 @@ func TestExpiredOlderState(t *testing.T) {
 	l.has(t, "append 1", "lost old")
 }
 
+// Streams that take too long to be loaded together are loaded one by one.
+func TestLoadTooMuch(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	d.Limit(4 << 20)
+	c := clientOf(t, "redis://"+d.Addr, time.Hour)
+	var streams []*Stream
+	for n := range loadAtOnce {
+		streams = append(streams, c.Stream(fmt.Sprint(n), &log{}))
+		srv.Must("EVAL", `for n = 1, 100 do
+			redis.call('XADD', KEYS[1], '*', 'n', string.rep('x', 10000))
+		end`, "1", streams[n].key)
+	}
+	for _, s := range streams {
+		s.Wanted()
+	}
+	servertest.Eventually(t, "all to be read", func() bool { return c.Stats().Streams == len(streams) })
+}
+
 // burst writes entries from..to-1 at one moment, as many processes do while a reader does not run.
 func burst(srv *redistest.Server, s *Stream, from, to int) {
 	srv.Must("EVAL", `for n = ARGV[1], ARGV[2] - 1 do

@@ -16,6 +16,7 @@ type Door struct {
 	l     net.Listener
 	mu    sync.Mutex
 	to    string
+	most  int64 // bytes that a connection carries from the server; 0 for no limit
 	shut  bool
 	conns map[net.Conn]bool
 	all   sync.WaitGroup
@@ -75,7 +76,7 @@ func (d *Door) carry(c net.Conn) {
 	}
 	time.Sleep(d.wait) // it is what this is for
 	d.mu.Lock()
-	to := d.to
+	to, most := d.to, d.most
 	d.mu.Unlock()
 	up, err := net.Dial("tcp", to)
 	if err != nil {
@@ -87,7 +88,11 @@ func (d *Door) carry(c net.Conn) {
 	}
 	var back sync.WaitGroup
 	back.Go(func() {
-		io.Copy(c, up)
+		if most > 0 {
+			io.CopyN(c, up, most)
+		} else {
+			io.Copy(c, up)
+		}
 		c.Close()
 	})
 	io.Copy(up, c)
@@ -112,6 +117,13 @@ func (d *Door) Shut(shut bool) {
 	if shut {
 		d.Cut()
 	}
+}
+
+// Limit ends each later connection when it has carried so many bytes from the server, as if more took too long.
+func (d *Door) Limit(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.most = bytes
 }
 
 // To ends all connections and leads new ones to another server.
