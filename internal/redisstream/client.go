@@ -124,7 +124,7 @@ func Open(rawURL string, o Options) (*Client, error) {
 	for i := range c.o.Shards {
 		c.readers = append(c.readers, newReader(c, i))
 	}
-	c.queue = backlog.Queue{Max: o.Queue, Temporary: temporary, Away: func(why error) {
+	c.queue = backlog.Queue{Max: o.Queue, Temporary: Temporary, Away: func(why error) {
 		if why != nil {
 			c.setAway(1, why)
 		} else {
@@ -240,8 +240,12 @@ func hasPrefix(err error, words ...string) bool {
 	if !ok {
 		return false
 	}
+	text := e.Error()
+	if strings.HasPrefix(text, "ERR Error running script") { // before Redis 7: "...: @user_script: 9: -READONLY ..."
+		_, text, _ = strings.Cut(text, ": -")
+	}
 	for _, w := range words {
-		if strings.HasPrefix(e.Error(), w) {
+		if strings.HasPrefix(text, w) {
 			return true
 		}
 	}

@@ -54,3 +54,31 @@ func TestManyFirstEntries(t *testing.T) {
 		r.advance(i, "1764322000000-0")
 	}
 }
+
+// Errors that pass are recognized, also as scripts of Redis 5 and 6 report them.
+func TestTemporary(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text string
+		want bool
+	}{
+		{"READONLY You can't write against a read only replica.", true},
+		{"ERR Error running script (call to f_0123): @user_script:25: @user_script: 25: -READONLY You can't write against " +
+			"a read only replica. ", true},
+		{"ERR Error running script (call to f_0123): @user_script:25: @user_script: 25: -OOM command not allowed when used " +
+			"memory > 'maxmemory'. ", true},
+		{"ERR Error running script (call to f_0123): @user_script:25: WRONGTYPE Operation against a key holding the wrong " +
+			"kind of value", false},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", false},
+	} {
+		if got := Temporary(proto(tt.text)); got != tt.want {
+			t.Errorf("%q: %v", tt.text, got)
+		}
+	}
+}
+
+// proto is an error that Redis sends.
+type proto string
+
+func (p proto) Error() string { return string(p) }
+func (p proto) RedisError()   {}

@@ -129,9 +129,10 @@ func (s *Stream) Add(fields ...string) (id string, err error) {
 	if c.closing.Err() != nil {
 		return "", backlog.ErrClosed
 	}
+	began := time.Now()
 	write := func(maybe bool) error {
 		if maybe {
-			return s.addAgain(fields)
+			return s.addAgain(fields, began)
 		}
 		_, err := s.add(fields)
 		return err
@@ -146,7 +147,7 @@ func (s *Stream) Add(fields ...string) (id string, err error) {
 	if err == nil {
 		return id, nil
 	}
-	if c.o.Queue > 0 && temporary(err) {
+	if c.o.Queue > 0 && Temporary(err) {
 		return "", c.queue.Begin(write, err)
 	}
 	c.failed.Add(1)
@@ -179,24 +180,42 @@ func (s *Stream) add(fields []string) (id string, err error) {
 	}
 }
 
-// again writes an entry unless it has been written. A stream's entries since then are few.
+// again writes an entry unless it has been written: it is looked for among the newest and those since it was first
+// tried, since a stream may have millions, and Redis does nothing else meanwhile.
+//
+//	ARGV  the token, MAXLEN, the time to live, how many are the newest, how long ago the first try began, the fields
 var again = redis.NewScript(`
-for _, e in ipairs(redis.call('XREVRANGE', KEYS[1], '+', '-')) do
-	for i = 1, #e[2], 2 do
-		if e[2][i] == 'k' and e[2][i + 1] == ARGV[1] then
-			return e[1]
+local function find(some)
+	for _, e in ipairs(some) do
+		for i = 1, #e[2], 2 do
+			if e[2][i] == 'k' and e[2][i + 1] == ARGV[1] then
+				return e[1]
+			end
 		end
 	end
 end
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', unpack(ARGV, 4))
+local some = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[4])
+local id = find(some)
+if not id and #some == tonumber(ARGV[4]) then
+	local t = redis.call('TIME')
+	local since = string.format('%d', math.max(t[1] * 1000 + t[2] / 1000 - ARGV[5], 0))
+	id = find(redis.call('XREVRANGE', KEYS[1], some[#some][1], since))
+end
+if id then
+	return id
+end
+id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', unpack(ARGV, 6))
 if tonumber(ARGV[3]) > 0 then
 	redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return id
 `)
 
-// addAgain is add for an entry that may have been written.
-func (s *Stream) addAgain(fields []string) error {
+// clocks is by how much the clocks of servers that take over from each other may differ.
+const clocks = time.Minute
+
+// addAgain is add for an entry that may have been written since some time.
+func (s *Stream) addAgain(fields []string, since time.Time) error {
 	c := s.c
 	ctx, cancel := context.WithTimeout(c.closing, max(c.o.Timeout, patience))
 	defer cancel()
@@ -204,7 +223,8 @@ func (s *Stream) addAgain(fields []string) error {
 	if err != nil {
 		return err
 	}
-	args := []any{fields[len(fields)-1], c.o.MaxLen, c.o.Expire.Milliseconds()}
+	args := []any{fields[len(fields)-1], c.o.MaxLen, c.o.Expire.Milliseconds(), loadMax,
+		(time.Since(since) + clocks).Milliseconds()}
 	for _, f := range fields {
 		args = append(args, f)
 	}
@@ -216,9 +236,9 @@ func (s *Stream) addAgain(fields []string) error {
 	return err
 }
 
-// temporary reports whether an error is one that passes: the same command may be accepted
+// Temporary reports whether an error is one that passes: the same command may be accepted
 // later.
-func temporary(err error) bool {
+func Temporary(err error) bool {
 	if _, ok := errors.AsType[redis.Error](err); !ok {
 		return true
 	}
