@@ -170,8 +170,9 @@ func escape(name string) string {
 	return strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(name)
 }
 
-// flush tells Redis what has changed.
-func (p *presence) flush() error {
+// flush tells Redis what has changed. What it refuses for good, since a key is something else, is not told again
+// before the set is: others would be told again with it, and without end.
+func (p *presence) flush() (err error) {
 	p.mu.Lock()
 	dirty := p.dirty
 	p.dirty = make(map[entry]bool)
@@ -186,21 +187,22 @@ func (p *presence) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	pipe := p.c.Redis().Pipeline()
+	told := make(map[entry]*redis.IntCmd, len(in))
 	for e, there := range in {
 		if key, field := p.key(e.set), p.field(e.member); there {
-			pipe.HSet(ctx, key, field, "")
+			told[e] = pipe.HSet(ctx, key, field, "")
 			pipe.PExpire(ctx, key, setLife)
 		} else {
-			pipe.HDel(ctx, key, field)
+			told[e] = pipe.HDel(ctx, key, field)
 		}
 	}
-	_, err := pipe.Exec(ctx)
-	if err != nil {
-		p.mu.Lock()
-		for e := range dirty {
-			p.dirty[e] = true
+	pipe.Exec(ctx) // the errors are those of its commands
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e, cmd := range told {
+		if why := cmd.Err(); why != nil && redisstream.Temporary(why) {
+			p.dirty[e], err = true, why
 		}
-		p.mu.Unlock()
 	}
 	return err
 }
