@@ -144,9 +144,9 @@ func (r *Room) Len() int {
 
 // Users returns who is in the room, on all processes, each once and in order.
 func (r *Room) Users(ctx context.Context) ([]string, error) {
-	all, err := r.s.presence.list(ctx, atRoom+r.name)
+	all, err := r.s.at(ctx, atRoom+r.name)
 	if err != nil {
-		return nil, r.s.streams.Explain(err)
+		return nil, err
 	}
 	var users []string
 	for _, who := range all {

@@ -210,9 +210,9 @@ func (s *Store) drop(user string) {
 // processes there are some: 0 if the user is not connected. A connection that is opened or that
 // ends meanwhile may miss it.
 func (s *Store) Send(ctx context.Context, user string, t websocket.Type, p []byte) (processes int, err error) {
-	at, err := s.presence.list(ctx, atUser+user)
+	at, err := s.at(ctx, atUser+user)
 	if err != nil {
-		return 0, s.streams.Explain(err)
+		return 0, err
 	}
 	for _, who := range at {
 		inbox := s.streams.Stream(inboxOf(who.instance), nil)
@@ -224,6 +224,18 @@ func (s *Store) Send(ctx context.Context, user string, t websocket.Type, p []byt
 	return processes, nil
 }
 
+// at returns who is in a set.
+func (s *Store) at(ctx context.Context, set string) ([]who, error) {
+	if s.streams.Closed() {
+		return nil, errClosed
+	}
+	all, err := s.presence.list(ctx, set)
+	if err != nil {
+		return nil, s.streams.Explain(err)
+	}
+	return all, nil
+}
+
 // inboxOf returns the name of the stream of messages to users of a process. No room has it.
 func inboxOf(instance string) string { return "\x00" + instance }
 
@@ -231,7 +243,10 @@ func inboxOf(instance string) string { return "\x00" + instance }
 type inbox Store
 
 // Load implements redisstream.Sink.
-func (i *inbox) Load(_ string, all []redisstream.Entry, _ func(time.Time) string) { i.Append(all) }
+func (i *inbox) Load(base string, all []redisstream.Entry, _ func(time.Time) string) {
+	i.got = base
+	i.Append(all)
+}
 
 // Append implements redisstream.Sink.
 func (i *inbox) Append(more []redisstream.Entry) {
