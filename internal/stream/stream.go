@@ -71,7 +71,7 @@ type Conn struct {
 	hijacked bool
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
-	readBy   time.Time // the user code's deadlines
+	readBy   time.Time // the user code's deadlines; before Run, that of ReadBy
 	writeBy  time.Time
 	armed    time.Time // nc's read deadline, unless other code has set one
 	timeless bool      // nc has no deadlines, or is closed

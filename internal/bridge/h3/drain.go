@@ -18,7 +18,8 @@ const noGoAway = 1<<62 - 4
 type drain struct {
 	begun bool // the first GOAWAY is out
 	last  bool // the second one is: when the requests have ended the connection does
-	// slow: a client may take its time for the last answers, as nobody waits for the connection's place.
+	// slow: the server does not end the connection to give its place to another, so that a slow client gets more
+	// time for the last responses.
 	slow bool
 }
 

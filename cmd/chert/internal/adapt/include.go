@@ -72,8 +72,8 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 	return out, nil
 }
 
-// lost leaves out a file. In a server or a location it stays as a guard, for which nobody may have that: nginx does not
-// start without the file, which may be what keeps something from some.
+// lost leaves out a file. In a server or a location the include stays as a guard, so that all clients are denied: nginx
+// does not start without the file, and the file may be what denies some of them.
 func (n *includes) lost(d directive, err error) []directive {
 	n.note(d.line, "include %s is left out: %v", d.arg(0), err)
 	if d.lost = true; !n.server {
