@@ -166,6 +166,35 @@ func TestLoadedOnce(t *testing.T) {
 	}
 }
 
+// A caller that finds a file changed uses what another has loaded since.
+func TestLoadedSince(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"f.txt": "old"}, nil)
+	st := &stub{source: s.Handler.src}
+	s.Handler.src = st
+	load := func() {
+		e, err := s.Handler.get(key{"f.txt", 0}, s.tell())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		e.release()
+	}
+	load()
+	s.write("f.txt", "newer")
+	s.later()
+	st.onPeek = func(string) error {
+		st.onPeek = nil
+		s.later()
+		load() // by the other, which ends before the first begins to load
+		return nil
+	}
+	load()
+	if n := st.opens.Load(); n != 2 {
+		t.Errorf("opened %d times, want once for each version", n)
+	}
+}
+
 // Everything at once: what is answered is a version that was there.
 func TestStorm(t *testing.T) {
 	t.Parallel()

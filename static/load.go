@@ -37,26 +37,28 @@ func (h *Handler) get(k key, now int64) (*entry, error) {
 // which runs once for all concurrent callers.
 func (h *Handler) obtain(k key, now int64, base string, load func() (*entry, error)) (*entry, error) {
 	for {
-		if e := h.cached(k, now); e != nil {
-			if e.base == base {
-				return e, nil
-			}
-			e.release()
+		if e := h.cachedOf(k, now, base); e != nil {
+			return e, nil
 		}
 		var mine *entry
 		v, err, _ := h.flight.Do(string(rune('A'+k.kind))+base+k.name, func() (any, error) {
-			e, err := load()
-			if err == nil {
+			// Another caller's load may have ended since.
+			e := h.cachedOf(k, now, base)
+			if e == nil {
+				var err error
+				if e, err = load(); err != nil {
+					return nil, err
+				}
 				h.keep(e)
 			}
 			mine = e
-			return e, err
+			return e, nil
 		})
 		if err != nil {
 			return nil, err
 		}
 		if mine != nil {
-			return mine, nil // with the use that it was made with
+			return mine, nil // with a use that is this caller's
 		}
 		// The goroutine that made it may already have released it, and the
 		// cache may have rejected it.
@@ -64,6 +66,16 @@ func (h *Handler) obtain(k key, now int64, base string, load func() (*entry, err
 			return e, nil
 		}
 	}
+}
+
+// cachedOf is cached for an entry of base.
+func (h *Handler) cachedOf(k key, now int64, base string) *entry {
+	e := h.cached(k, now)
+	if e != nil && e.base != base {
+		e.release()
+		return nil
+	}
+	return e
 }
 
 // keep puts e into the cache, unless that has been closed, also meanwhile.
