@@ -42,17 +42,24 @@ func (s *Server) Listen(network, addr string) (net.Listener, error) {
 	if s.Upgrader != nil {
 		return s.Upgrader.listen(network, addr, s.Engine != EngineGoroutines)
 	}
-	switch network {
-	case "tcp", "tcp4", "tcp6":
-		if sys.HavePoller && s.Engine != EngineGoroutines {
-			l, err := accept.Listen(network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
-		}
+	return listen(network, addr, s.Engine != EngineGoroutines)
+}
+
+// listen opens a listener, on which event loops accept if they may.
+func listen(network, addr string, loops bool) (net.Listener, error) {
+	if !ownSockets(network, loops) {
+		return net.Listen(network, addr)
 	}
-	return net.Listen(network, addr)
+	l, err := accept.Listen(network, addr)
+	if err != nil {
+		return nil, err // not a nil *accept.Listener
+	}
+	return l, nil
+}
+
+// ownSockets reports whether event loops, if they may be used, have sockets of their own on a network.
+func ownSockets(network string, loops bool) bool {
+	return loops && sys.HavePoller && (network == "tcp" || network == "tcp4" || network == "tcp6")
 }
 
 // Serve serves the connections of l until l is closed, by Shutdown, Close or

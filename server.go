@@ -294,7 +294,7 @@ const (
 func (s *Server) SetKeepAlivesEnabled(v bool) {
 	s.noKeepAlives.Store(!v)
 	if !v {
-		s.closeIdle()
+		s.notifyAll(conn.CloseIdle, conn.Driven.CloseIdle)
 	}
 }
 

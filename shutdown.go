@@ -41,7 +41,7 @@ func (s *Server) shutdown(ctx context.Context, mirror *http.Server) error {
 	if mirror != nil {
 		mirror.Shutdown(ctx) // it serves nothing
 	}
-	s.drain()
+	s.notifyAll(conn.Drain, conn.Driven.Drain)
 	s.shaking.Drain(time.Now().Add(conn.DrainNew))
 	if ended := s.await(ctx); ended != nil {
 		return ended
@@ -61,15 +61,9 @@ func (s *Server) notifyStopping() {
 
 // await waits until no connection is served any more, or returns ctx's error.
 func (s *Server) await(ctx context.Context) error {
-	s.lock()
-	s.mu.Unlock()
 	// The condition cannot wait for a context, so the context signals it.
-	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.quiet.Broadcast()
-	})()
-	s.mu.Lock()
+	defer context.AfterFunc(ctx, s.signal)()
+	s.lock()
 	defer s.mu.Unlock()
 	for allReported := false; s.busy() || !allReported || s.observed.Reporting(); {
 		if ctx.Err() != nil {
@@ -85,6 +79,13 @@ func (s *Server) await(ctx context.Context) error {
 	return nil
 }
 
+// signal wakes the goroutines that wait for something of the server to end or begin.
+func (s *Server) signal() {
+	s.lock()
+	defer s.mu.Unlock()
+	s.quiet.Broadcast()
+}
+
 // Close closes all listeners and connections at once. The connections of
 // running handlers fail and their contexts are cancelled. Hijacked connections
 // are not closed. It returns the listeners' error, if any.
@@ -98,12 +99,6 @@ func (s *Server) Close() error {
 	s.notifyAll(conn.Kill, conn.Driven.Kill)
 	return err
 }
-
-// drain closes idle connections and lets the others end after their request.
-func (s *Server) drain() { s.notifyAll(conn.Drain, conn.Driven.Drain) }
-
-// closeIdle closes idle connections.
-func (s *Server) closeIdle() { s.notifyAll(conn.CloseIdle, conn.Driven.CloseIdle) }
 
 // notifyAll notifies every connection, those of the goroutine engine without
 // holding the lock: closing a net.Conn may take arbitrarily long.
@@ -233,7 +228,7 @@ func (s *Server) lessen(ctx context.Context, over time.Duration) {
 			continue
 		}
 		for upto := int(part * float64(len(streams))); asked < upto; asked++ {
-			conn.Driven.Drain(streams[asked])
+			streams[asked].Drain()
 		}
 		for _, l := range s.openLoops() {
 			v := leavers[l]

@@ -50,16 +50,7 @@ func (s *Server) observe() {
 	o := &s.observed
 	o.Logf, o.Refused, o.SlowAfter = s.logf, &s.Refused, &s.SlowHandler
 	o.Now = s.now
-	o.Serves = func() bool {
-		s.lock()
-		defer s.mu.Unlock()
-		return s.busy()
-	}
-	o.Reported = func() {
-		s.lock()
-		s.quiet.Broadcast() // for Shutdown
-		s.mu.Unlock()
-	}
+	o.Serves, o.Reported = s.stillBusy, s.signal
 	o.Init(runtime.GOMAXPROCS(0))
 }
 

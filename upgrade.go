@@ -14,7 +14,6 @@ import (
 
 	"github.com/chert-http/chert/internal/accept"
 	"github.com/chert-http/chert/internal/successor"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/systemd"
 )
 
@@ -90,22 +89,15 @@ func (u *Upgrader) listen(network, address string, loops bool) (net.Listener, er
 
 // openListener makes the listener of a socket, or opens one if it has no descriptors.
 func openListener(s *successor.Socket, loops bool) (net.Listener, error) {
-	tcp := slices.Contains([]string{"tcp", "tcp4", "tcp6"}, s.Network)
 	switch {
 	case s.Network == "fd" && s.FDs == nil:
 		return nil, fmt.Errorf("chert: Upgrader: Listen: no socket %q was passed to the process", s.Address)
-	case len(s.FDs) > 1, tcp && loops && sys.HavePoller && s.FDs != nil:
+	case len(s.FDs) > 1, s.FDs != nil && ownSockets(s.Network, loops):
 		return accept.Inherit(s.Network, s.FDs, successor.Current().Accepting())
 	case s.FDs != nil:
 		return accept.FileListener(s.FDs[0])
-	case tcp && loops && sys.HavePoller:
-		l, err := accept.Listen(s.Network, s.Address)
-		if err != nil {
-			return nil, err // not a nil *accept.Listener
-		}
-		return l, nil
 	}
-	return net.Listen(s.Network, s.Address)
+	return listen(s.Network, s.Address, loops)
 }
 
 // keptOf is what a successor is to inherit, nil for a listener without a socket.
@@ -233,14 +225,8 @@ func (s *Server) drainOver(grace time.Duration) time.Duration {
 // awaitServing waits until n Serve calls have begun and, unless they wait for the process before,
 // their loops accept. It reports whether that was before the end of ctx.
 func (s *Server) awaitServing(ctx context.Context, n int) bool {
+	defer context.AfterFunc(ctx, s.signal)()
 	s.lock()
-	s.mu.Unlock()
-	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.quiet.Broadcast()
-	})()
-	s.mu.Lock()
 	for s.begunCalls < n && ctx.Err() == nil {
 		s.quiet.Wait()
 	}
