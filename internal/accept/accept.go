@@ -63,7 +63,8 @@ type Acceptor struct {
 	free chan struct{} // there may be room
 	// awaiting: the gate will send on free.
 	awaiting atomic.Bool
-	set      *Set
+	set      *Set           // nil before the first connection
+	release  func()         // ends the use of set
 	opening  sync.WaitGroup // connections being attached to a loop
 	next     int
 }
@@ -80,21 +81,13 @@ type job struct {
 // Serve accepts until that fails.
 func (a *Acceptor) Serve() error {
 	a.free = make(chan struct{}, 1)
-	release := func() {}
 	defer func() {
 		// ConnState must have seen all of them before Serve returns.
 		a.opening.Wait()
-		release()
-	}()
-	use := func() (err error) {
-		if a.set == nil {
-			var end func()
-			if a.set, end, err = a.Loops(); err == nil {
-				release = end
-			}
+		if a.set != nil {
+			a.release()
 		}
-		return err
-	}
+	}()
 	var pause time.Duration
 	for {
 		nc, err := a.Listener.Accept()
@@ -103,7 +96,7 @@ func (a *Acceptor) Serve() error {
 			// Not before: room that is reserved during Accept would be lost to
 			// the connections of other listeners.
 			if a.Gate.Enter() || a.awaitPlace() {
-				err = a.admit(nc, use)
+				err = a.admit(nc)
 			} else {
 				a.refuse(nc, observe.NoRoom)
 			}
@@ -211,7 +204,7 @@ func sayNo(nc net.Conn, answer []byte) {
 
 // admit passes a connection that has entered the gate to its engine. An error
 // means that no engine can drive the connections of this listener.
-func (a *Acceptor) admit(nc net.Conn, use func() error) error {
+func (a *Acceptor) admit(nc net.Conn) error {
 	var peer string
 	if a.OnLoops || a.Peers || a.New.Proxied != nil {
 		// Otherwise not yet: RemoteAddr may be user code that first reads it
@@ -231,7 +224,7 @@ func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 		return nil
 	}
 	if a.OnLoops {
-		return a.toLoop(nc, peer, counted, proxied, use)
+		return a.toLoop(nc, peer, counted, proxied)
 	}
 	t := a.Observed.Shard()
 	j := &job{nc: nc, counts: counted, proxied: proxied}
@@ -255,15 +248,15 @@ func (a *Acceptor) admit(nc net.Conn, use func() error) error {
 }
 
 // toLoop passes a socket to the next loop.
-func (a *Acceptor) toLoop(nc net.Conn, peer, counted string, proxied bool, use func() error) error {
+func (a *Acceptor) toLoop(nc net.Conn, peer, counted string, proxied bool) error {
 	fd, err := socketOf(nc)
 	if fd < 0 && err == nil {
 		nc.Close()
 		a.Gate.Leave(counted)
 		return fmt.Errorf("chert: event loops cannot drive a %T", nc)
 	}
-	if err == nil {
-		err = use()
+	if err == nil && a.set == nil {
+		a.set, a.release, err = a.Loops()
 	}
 	if err != nil {
 		a.Observed.LogSoon("chert: a new connection was dropped: %v", err)

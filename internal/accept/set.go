@@ -41,17 +41,12 @@ func (set *Set) Run(ended func(l *loop.Loop, err error)) {
 	running.Wait()
 }
 
-// Each runs f on every loop's goroutine and does not wait for it.
-func (set *Set) Each(f func(l *loop.Loop)) {
-	for _, l := range set.Loops {
-		l.Do(func() { f(l) })
-	}
-}
-
 // Broadcast sends a message to every connection, and to listeners, which ignore
 // it.
 func (set *Set) Broadcast(what conn.Command) {
-	set.Each(func(l *loop.Loop) { l.Broadcast(what) })
+	for _, l := range set.Loops {
+		l.Do(func() { l.Broadcast(what) })
+	}
 }
 
 // listen gives each loop its socket, and the first loops another one if there are more sockets
