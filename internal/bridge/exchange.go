@@ -60,7 +60,7 @@ type Exchange struct {
 
 // rare is what few exchanges need.
 type rare struct {
-	readBy *time.Time   // the read deadline: ReadTimeout's or the handler's; nil for none
+	readBy time.Time    // the read deadline: ReadTimeout's or the handler's; zero for none
 	taken  conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
 	ending *Ending      // the same
 }
@@ -103,8 +103,7 @@ func (x *Exchange) Init(c *Client, m Message) {
 		x.Req.TLS = c.more.tls.TLS()
 	}
 	if d := c.ReadTimeout; d > 0 {
-		by := time.Now().Add(d - time.Duration(x.Time.Head))
-		x.seldom().readBy = &by
+		x.seldom().readBy = time.Now().Add(d - time.Duration(x.Time.Head))
 	}
 }
 
@@ -154,10 +153,10 @@ func (x *Exchange) limitReads(until time.Time) (restore func()) {
 }
 
 func (x *Exchange) readDeadline() time.Time {
-	if r := x.rare; r != nil && r.readBy != nil {
-		return *r.readBy
+	if x.rare == nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	return x.rare.readBy
 }
 
 // writeBy is when the response was to be sent, as WriteTimeout has it.

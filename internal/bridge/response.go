@@ -286,7 +286,7 @@ func (w *Response) FlushError() error {
 func (w *Response) SetReadDeadline(deadline time.Time) error {
 	w.ownDeadline.Store(true)
 	return w.control(func() {
-		w.x.seldom().readBy = &deadline
+		w.x.seldom().readBy = deadline
 		w.x.peer().SetReadDeadline(deadline)
 	}, func(nc net.Conn) error { return nc.SetReadDeadline(deadline) })
 }
