@@ -179,10 +179,10 @@ func (b *Body) Close() error {
 	// If the connection is not kept, the handler's Close reads nevertheless, as with
 	// net/http: the client may send everything before it reads the response.
 	closes := b.over && b.x.Res.CloseAfter.Load()
-	if unasked || b.Left > maxDrain || closes || b.timedOut {
+	if unasked || b.Left > MaxDrain || closes || b.timedOut {
 		return nil
 	}
-	_, err := b.drain(maxDrain)
+	_, err := b.drain(MaxDrain)
 	return err
 }
 
@@ -209,13 +209,13 @@ func (b *Body) DrainBeforeHead(aside func(f func())) (keep, tooBig bool) {
 		return true, false
 	case b.closed || b.err != nil || b.timedOut:
 		return false, false
-	case b.Left >= maxDrain:
+	case b.Left >= MaxDrain:
 		return false, true
 	}
 	var n int64
 	var err error
-	aside(func() { n, err = b.drain(maxDrain + 1) })
-	if n > maxDrain {
+	aside(func() { n, err = b.drain(MaxDrain + 1) })
+	if n > MaxDrain {
 		return false, true
 	}
 	b.closed = true

@@ -135,9 +135,9 @@ func (c *Config) KeepsIdle() bool {
 	return c.KeepAlives() || c.Leaving != nil && c.Leaving() && !c.Stopped()
 }
 
-// maxDrain is how much of an unread body is read to keep the connection;
+// MaxDrain is how much of an unread body is read to keep the connection;
 // net/http's value.
-const maxDrain = 256 << 10
+const MaxDrain = 256 << 10
 
 // DefaultDrainFor is the default of Config.DrainFor.
 const DefaultDrainFor = 5 * time.Second

@@ -33,7 +33,7 @@ func (x *exchange) Ended(e exec.End) { x.next = x.Cut(e) }
 
 // newExchange makes the exchange of a parsed head, which came as t says. It copies head once; all
 // strings of the request are parts of that copy.
-func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*exchange, error) {
+func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*exchange, *http1.Error) {
 	x := &exchange{s: s}
 	x.SetContext()
 	str := string(head)
@@ -51,8 +51,8 @@ func (s *Session) newExchange(h *http1.Request, head []byte, t bridge.Timing) (*
 	}
 	r.URL = &x.URL
 	if h.Form != http1.FormOrigin || !bridge.PlainTarget(r.URL, r.RequestURI) {
-		if err := parseTarget(r, h.Form); err != nil {
-			return nil, err
+		if !parseTarget(r, h.Form) {
+			return nil, errTarget
 		}
 	}
 	if r.Host = x.URL.Host; r.Host == "" && h.HasHost {
@@ -122,8 +122,8 @@ func (x *exchange) buildHeader(h *http1.Request, head []byte, s string) {
 	}
 }
 
-// parseTarget fills r.URL from r.RequestURI.
-func parseTarget(r *http.Request, form http1.Form) error {
+// parseTarget fills r.URL from r.RequestURI, or reports false if that is not a URL.
+func parseTarget(r *http.Request, form http1.Form) bool {
 	target := r.RequestURI
 	authority := form == http1.FormAuthority
 	if authority {
@@ -131,13 +131,13 @@ func parseTarget(r *http.Request, form http1.Form) error {
 	}
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
-		return errTarget
+		return false
 	}
 	*r.URL = *u
 	if authority {
 		r.URL.Scheme = ""
 	}
-	return nil
+	return true
 }
 
 var errTarget = &http1.Error{Status: http.StatusBadRequest, Reason: "the request target is not a URL"}

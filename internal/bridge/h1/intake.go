@@ -2,6 +2,7 @@ package h1
 
 import (
 	"github.com/chert-http/chert/direct/wire"
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http1"
 )
@@ -42,11 +43,8 @@ func (in *intake) section(b []byte, lim *http1.Limits) (n int, fields []http1.Fi
 	return n, fields, err
 }
 
-// maxSkip is how much of an unread body is discarded so that the connection can be kept; see bridge.Body.
-const maxSkip = 256 << 10
-
 // skippable reports whether so much of the body is left that it can be skipped.
-func (in *intake) skippable() bool { return in.chunked || in.remain <= maxSkip }
+func (in *intake) skippable() bool { return in.chunked || in.remain <= bridge.MaxDrain }
 
 // skipping reads the rest of a body whose request has its answer: the conn.Session meanwhile.
 type skipping struct {
@@ -60,7 +58,7 @@ var _ conn.Duplex = (*skipping)(nil)
 
 // skip gives the connection back to HTTP/1 when the rest of a body was read.
 func (s *Session) skip(in intake) conn.Next {
-	k := &skipping{s: s, in: in, left: maxSkip}
+	k := &skipping{s: s, in: in, left: bridge.MaxDrain}
 	s.Link.SetDeadline(s.Link.Now() + int64(s.DrainFor))
 	if s.Link.Switch(k); !s.Link.OnLoop() {
 		return conn.Requeue // Data begins on the loop

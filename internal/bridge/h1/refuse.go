@@ -15,17 +15,12 @@ import (
 
 var (
 	errTruncated = &http1.Error{Status: http.StatusBadRequest, Reason: "the request ends before its head does"}
-	errBad       = &http1.Error{Status: http.StatusBadRequest, Reason: "malformed request"}
 	errTimeout   = &http1.Error{Status: http.StatusRequestTimeout, Reason: "the request's head did not come in time"}
 )
 
 // refuse answers a request that cannot be served. The connection cannot
 // continue: where the next request would begin is unknown.
-func (s *Session) refuse(err error) conn.Next {
-	e, ok := err.(*http1.Error)
-	if !ok {
-		e = errBad
-	}
+func (s *Session) refuse(e *http1.Error) conn.Next {
 	s.Unanswered(tally.HTTP11, e.Status, s.way(stats.Inline), s.Link.OnLoop()) // before the hook may look
 	s.Refuse(e.Status, e.Reason, s.Link.Buffered())
 	mediaType, page := s.RefusalPage(e.Status)

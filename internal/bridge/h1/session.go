@@ -238,12 +238,13 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.stage != waiting {
 		s.SetState(http.StateActive)
 	}
-	if err != nil || n == 0 {
+	if err != nil {
 		r.free()
-		if err == nil {
-			err = errTruncated
-		}
-		return s.refuse(err), false
+		return s.refuse(err.(*http1.Error)), false
+	}
+	if n == 0 {
+		r.free()
+		return s.refuse(errTruncated), false
 	}
 	busy, t := false, s.timing()
 	if s.Slots != nil {
