@@ -40,7 +40,7 @@ func (r *Request) finish(b []byte, s *section) *Error {
 		}
 		switch f.ID {
 		case FieldHost:
-			if v := f.Value.Bytes(b); !validHost(v) {
+			if v := f.Value.Bytes(b); !ValidHost(v) {
 				return errHost
 			}
 			r.Host, r.HasHost = f.Value, true

@@ -34,13 +34,10 @@ func splitHost(b []byte) (host, port []byte, ok bool) {
 	return b[:end], b[end+1:], true
 }
 
-// ValidHost reports whether b is a valid value of a Host field; it may be empty.
-func ValidHost(b []byte) bool { return validHost(b) }
-
-// validHost validates a Host field. Beyond the grammar it accepts a bare IPv6
-// address, which clients send and net/http accepts; having more than one colon,
-// it cannot be mistaken for a host and a port.
-func validHost(b []byte) bool {
+// ValidHost reports whether b is a valid value of a Host field; it may be empty. Beyond the
+// grammar it accepts a bare IPv6 address, which clients send and net/http accepts; having more
+// than one colon, it cannot be mistaken for a host and a port.
+func ValidHost(b []byte) bool {
 	if _, _, ok := splitHost(b); ok {
 		return true
 	}

@@ -22,7 +22,7 @@ const surveyFor = 100 * time.Millisecond
 const keptShards = 1024
 
 // Counters is where a server counts. It must not be copied. Safe for concurrent use after
-// init.
+// Init.
 type Counters struct {
 	// Names are those of routes, for the Shards of loops.
 	Names tally.Names
@@ -97,8 +97,9 @@ type shook struct {
 
 var shookVersions = [...]string{"1.2", "1.3"}
 
-// init is called once, before anything is counted.
-func (c *Counters) init(goroutines int) {
+// Init begins to count, once. goroutines is how many Shards there are for connections on
+// goroutines.
+func (c *Counters) Init(goroutines int) {
 	c.since = time.Now()
 	c.last, c.asked = make(map[*loop.Loop]*view), make(map[*loop.Loop]*question)
 	c.late = make(map[*loop.Loop]<-chan struct{})

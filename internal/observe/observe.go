@@ -37,7 +37,3 @@ type Now struct {
 	Slots      *loop.Semaphore // nil for none
 	Handshakes *tlsio.Bound    // on loops
 }
-
-// Init begins to count. goroutines is how many Shards there are for connections on
-// goroutines.
-func (o *Server) Init(goroutines int) { o.init(goroutines) }
