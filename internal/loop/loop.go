@@ -66,9 +66,7 @@ type Loop struct {
 	casting, serving step
 	late             bool // timers that are due have not fired
 	retiring         bool
-	// scheduler is nil but in a simulation. Immutable.
-	scheduler scheduler
-	pool      pool
+	pool             pool
 	// hand is the slot where spare has stopped. Until barren there is no search.
 	hand   int
 	barren int64
@@ -125,8 +123,8 @@ func (s scheduled) Run() {
 // Point is called by a goroutine of user code that has waited for the Sock at h: a
 // simulation may let others go on first.
 func (l *Loop) Point(h Handle) {
-	if l.scheduler != nil {
-		l.scheduler.Point(uint64(h.slot))
+	if s := l.pool.scheduler; s != nil {
+		s.Point(uint64(h.slot))
 	}
 }
 
@@ -141,9 +139,7 @@ func On(p poll.Poller) *Loop {
 		ended:  make(chan error, 1),
 	}
 	l.wheel = timer.New(l.now)
-	if s, ok := p.(scheduler); ok {
-		l.scheduler, l.pool.scheduler = s, s
-	}
+	l.pool.scheduler, _ = p.(scheduler)
 	return l
 }
 

@@ -14,12 +14,8 @@ type mail struct {
 	fn      func()
 }
 
-const (
-	// packMail is how many messages are in a pack: 2 KiB.
-	packMail = 64
-	// sparePacks is how many empty packs a mailbox keeps.
-	sparePacks = 16
-)
+// packMail is how many messages are in a pack: 2 KiB.
+const packMail = 64
 
 // A pack is a part of a mailbox. There may be a million messages at once, as when an event
 // is sent to that many streams: a slice of them would be copied again and again as it grows,
@@ -30,22 +26,20 @@ type pack struct {
 	mail [packMail]mail
 }
 
+// packs are empty ones.
+var packs = sync.Pool{New: func() any { return new(pack) }}
+
 // A mailbox has the messages for a loop, in their order.
 type mailbox struct {
 	// count is how many messages have not been delivered.
 	count atomic.Int64
-	// first is the pack being delivered, from at on, and those after it. used are some packs that
-	// have been delivered. They are the driver's.
+	// first is the pack being delivered, from at on, and those after it. They are the driver's.
 	first *pack
 	at    int
-	used  *pack
-	useds int
 
 	mu         sync.Mutex
 	head, tail *pack // of those to be taken
-	spare      *pack
-	spares     int
-	deaf       bool // no mail is accepted any more
+	deaf       bool  // no mail is accepted any more
 }
 
 // Post delivers a message to the Sock at h on the loop's goroutine. It reports
@@ -79,11 +73,8 @@ func (l *Loop) deliver() {
 		p := b.first
 		if b.at == p.n {
 			b.first, b.at = p.next, 0
-			p.n = 0
-			if b.useds < sparePacks {
-				p.next, b.used = b.used, p
-				b.useds++
-			}
+			p.next, p.n = nil, 0
+			packs.Put(p)
 			continue
 		}
 		if !delivering.next() {
@@ -109,13 +100,7 @@ func (b *mailbox) add(m mail) bool {
 		return false
 	}
 	if b.tail == nil || b.tail.n == packMail {
-		p := b.spare
-		if p != nil {
-			b.spare, p.next = p.next, nil
-			b.spares--
-		} else {
-			p = new(pack)
-		}
+		p := packs.Get().(*pack)
 		if b.tail == nil {
 			b.head = p
 		} else {
@@ -139,13 +124,6 @@ func (b *mailbox) take() {
 	defer b.mu.Unlock()
 	b.first, b.at = b.head, 0
 	b.head, b.tail = nil, nil
-	for p := b.used; p != nil; p = b.used {
-		if b.used = p.next; b.spares < sparePacks {
-			p.next, b.spare = b.spare, p
-			b.spares++
-		}
-	}
-	b.useds = 0
 }
 
 // left reports whether mail was taken and has not been delivered.
@@ -171,6 +149,6 @@ func (b *mailbox) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.deaf = true
-	b.first, b.head, b.tail, b.used, b.spare = nil, nil, nil, nil, nil
+	b.first, b.head, b.tail = nil, nil, nil
 	b.count.Store(0)
 }

@@ -30,7 +30,7 @@ type Task interface{ Run() }
 type pool struct {
 	// atWork counts the tasks that were passed to run and have not ended.
 	atWork atomic.Int32
-	// scheduler is the loop's.
+	// scheduler is nil but in a simulation. Immutable.
 	scheduler scheduler
 
 	mu      sync.Mutex
