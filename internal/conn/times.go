@@ -30,6 +30,14 @@ func Nanotime(t time.Time) int64 {
 	return max(now+left, 1)
 }
 
+// TimeAt returns the time at which sys.Nanotime is ns; zero, which is never, if ns is 0.
+func TimeAt(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Duration(ns - sys.Nanotime()))
+}
+
 // Earlier returns the earlier of two deadlines of sys.Nanotime; 0 means never, and so does a sum that has
 // overflown.
 func Earlier(a, b int64) int64 {

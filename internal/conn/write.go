@@ -120,7 +120,7 @@ func (c *Conn) awaitWritable() error {
 	}
 }
 
-// SendFile implements Link.
+// SendFile implements Splicer.
 func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
 	if !sys.HaveSendfile || c.layer() != nil || c.Out().Shared() {
 		return 0, false, nil
@@ -165,10 +165,10 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 	return sent, true, nil
 }
 
-// CanRelay implements Link.
+// CanRelay implements Splicer.
 func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer() == nil && !c.Out().Shared() }
 
-// SendRelay implements Link.
+// SendRelay implements Splicer.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 	if err := c.awaitSent(); err != nil {
 		return 0, err

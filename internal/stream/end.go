@@ -45,8 +45,7 @@ func (c *Conn) ReadBy(t time.Time) {
 func (c *Conn) boundReads() {
 	until := c.readBy
 	if c.since != 0 {
-		left := c.since + int64(conn.DrainNew) - sys.Nanotime()
-		until = conn.Sooner(until, time.Now().Add(time.Duration(left)))
+		until = conn.Sooner(until, conn.TimeAt(c.since+int64(conn.DrainNew)))
 	}
 	c.setReadDeadline(until)
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/outbox"
@@ -199,7 +198,7 @@ func (c *Conn) sendShared(w *conn.Write) error {
 func (c *Conn) limitWrite(ns int64) (restore func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nc.SetWriteDeadline(conn.Sooner(c.writeBy, time.Now().Add(time.Duration(ns-sys.Nanotime()))))
+	c.nc.SetWriteDeadline(conn.Sooner(c.writeBy, conn.TimeAt(ns)))
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -234,7 +233,7 @@ func (c *Conn) writeError(err error) error {
 	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: remote, Err: err}
 }
 
-// SendFile implements conn.Link.
+// SendFile implements conn.Splicer.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
 	rf, can := bare(c.nc).(io.ReaderFrom)
 	if !can || offset >= 0 || c.out.Shared() {
@@ -280,13 +279,13 @@ func (c *Conn) rawConn() (syscall.RawConn, bool) {
 	return raw, true
 }
 
-// CanRelay implements conn.Link.
+// CanRelay implements conn.Splicer.
 func (c *Conn) CanRelay() bool {
 	_, ok := c.rawConn()
 	return ok && !c.out.Shared()
 }
 
-// SendRelay implements conn.Link. It does not use ReadFrom of package net, which
+// SendRelay implements conn.Splicer. It does not use ReadFrom of package net, which
 // would wait for the source under the client's deadline.
 func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
 	raw, ok := c.rawConn()

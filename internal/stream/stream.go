@@ -361,7 +361,5 @@ func (c *Conn) Lend() {
 
 // SetDeadline implements conn.Link.
 func (c *Conn) SetDeadline(ns int64) {
-	if c.deadline = (time.Time{}); ns != 0 {
-		c.deadline = time.Now().Add(time.Duration(ns - sys.Nanotime()))
-	}
+	c.deadline = conn.TimeAt(ns)
 }

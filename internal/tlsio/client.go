@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
@@ -55,11 +54,9 @@ func (c *connecting) Ended(e exec.End) {
 
 func (h *Connect) shake() error {
 	lent := h.Link.Lent()
-	if h.By != 0 {
-		by := time.Now().Add(time.Duration(h.By - sys.Nanotime()))
-		lent.SetReadDeadline(by)
-		lent.SetWriteDeadline(by)
-	}
+	by := conn.TimeAt(h.By)
+	lent.SetReadDeadline(by)
+	lent.SetWriteDeadline(by)
 	w := &wire{link: h.Link, below: &below{fill: h.fill}, many: true}
 	w.tc = tls.Client(w, h.TLS)
 	if err := w.tc.HandshakeContext(context.Background()); err != nil {

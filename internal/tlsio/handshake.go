@@ -229,9 +229,7 @@ func (s *shaking) Ended(e exec.End) {
 
 func (s *shaking) shake() conn.Next {
 	h := s.h
-	if d := h.cfg.Deadline(h.accepted); d != 0 {
-		h.by = time.Now().Add(time.Duration(d - sys.Nanotime()))
-	}
+	h.by = conn.TimeAt(h.cfg.Deadline(h.accepted))
 	h.cfg.Bound.start(h)
 	w := &wire{link: h.link, below: &below{fill: h.fill}}
 	w.tc = tls.Server(w, h.cfg.TLS)
