@@ -28,7 +28,7 @@ func (c *Conn) drain(ago int64) {
 	switch {
 	case c.session != nil:
 		c.rouse()
-	case first && !c.lent:
+	case first && c.phase != lent:
 		c.boundReads() // it shakes hands
 	}
 }
@@ -53,7 +53,7 @@ func (c *Conn) boundReads() {
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
 	since, idle, session, shared := c.waits, c.idle, c.session, c.out.Shared()
-	ok = c.since == 0 && !c.lent && !c.isKilled() && since != 0
+	ok = c.since == 0 && c.phase != lent && !c.isKilled() && since != 0
 	c.mu.Unlock()
 	now := sys.Nanotime()
 	switch {
@@ -75,7 +75,7 @@ func (c *Conn) GiveWay() bool {
 
 func (c *Conn) Active() bool {
 	c.mu.Lock()
-	s, active, shared := c.session, c.serving || !c.idle, c.out.Shared()
+	s, idle, shared := c.session, c.idle, c.out.Shared()
 	c.mu.Unlock()
 	switch {
 	case s == nil:
@@ -83,7 +83,7 @@ func (c *Conn) Active() bool {
 	case shared:
 		return s.Since(sys.Nanotime()) < 0
 	}
-	return active
+	return !idle
 }
 
 func (c *Conn) CloseIdle() {
@@ -97,12 +97,12 @@ func (c *Conn) CloseIdle() {
 
 func (c *Conn) Kill() {
 	c.mu.Lock()
-	hijacked, s, nc := c.hijacked, c.session, c.nc
+	taken, s, nc := c.phase == hijacked, c.session, c.nc
 	if !c.isKilled() {
 		close(c.dead)
 	}
 	c.mu.Unlock()
-	if hijacked {
+	if taken {
 		return
 	}
 	if _, secure := c.base.(*tls.Conn); secure {

@@ -26,7 +26,7 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
-	session, lent, idle, version, waits := c.session, c.lent, c.idle, c.version, c.waits
+	session, phase, idle, version, waits := c.session, c.phase, c.idle, c.version, c.waits
 	shared := c.out.Shared() // which the session has called Share for
 	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	switch s, ok := session.(conn.Speaker); {
 	case ok:
 		out.Protocol = s.Speaks()
-	case lent:
+	case phase == lent:
 	default: // it shakes hands
 		out.State = "new"
 		if _, ok := c.base.(*tls.Conn); ok && out.Peer != "" && out.TLS == "" {

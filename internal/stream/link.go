@@ -123,7 +123,7 @@ func (c *Conn) setReadDeadline(t time.Time) {
 func (c *Conn) SetReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.readBy = t; c.serving && !c.watching {
+	if c.readBy = t; c.phase == inUse {
 		c.setReadDeadline(conn.Sooner(conn.After(c.limits.ReadStall), t))
 	}
 }
@@ -131,7 +131,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 func (c *Conn) SetWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writeBy = t; c.serving {
+	if c.writeBy = t; c.phase == inUse || c.phase == watched {
 		c.nc.SetWriteDeadline(t)
 	}
 }

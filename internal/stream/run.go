@@ -35,19 +35,26 @@ func (c *Conn) Lent() conn.Lent { return c }
 func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// PeerGone may have been called before there was user code to notify.
-	c.serving, c.waits = !c.isKilled(), 0
+	c.waits = 0
 	c.armed = conn.LongAgo // the server's hooks have had the net.Conn
-	return c.serving
+	if c.isKilled() {
+		// PeerGone may have been called before there was user code to notify.
+		return false
+	}
+	c.phase = inUse
+	return true
 }
 
 func (c *Conn) exit() {
-	c.stopWatch()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.serving, c.waits = false, 0
-	if !c.writeBy.IsZero() && !c.hijacked {
-		c.nc.SetWriteDeadline(time.Time{})
+	c.stopWatch()
+	c.waits = 0
+	if c.phase != hijacked {
+		c.phase = resting
+		if !c.writeBy.IsZero() {
+			c.nc.SetWriteDeadline(time.Time{})
+		}
 	}
 	c.readBy, c.writeBy = time.Time{}, time.Time{}
 }
@@ -84,11 +91,11 @@ func (c *Conn) WatchPeer() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case !c.serving || c.watching || c.hijacked:
+	case c.phase != inUse:
 	case c.peerErr != nil: // found during an earlier request of the same batch
 		return true
 	default:
-		c.watching = true
+		c.phase = watched
 		c.setReadDeadline(time.Time{})
 		go c.watch()
 	}
@@ -110,7 +117,9 @@ func (c *Conn) watch() {
 		gone = true
 	}
 	b.Release()
-	c.watching = false
+	if c.phase == watched {
+		c.phase = inUse
+	}
 	c.cond.Broadcast()
 	s := c.session
 	c.mu.Unlock()
@@ -119,29 +128,29 @@ func (c *Conn) watch() {
 	}
 }
 
-// stopWatch ends the watch and waits until it has ended.
+// stopWatch ends the watch and waits until it has ended. mu is held, and released meanwhile.
 func (c *Conn) stopWatch() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.watching {
+	if c.phase != watched {
 		return
 	}
 	c.setReadDeadline(conn.LongAgo)
-	for c.watching {
+	for c.phase == watched {
 		c.cond.Wait()
 	}
 }
 
 // Hijack implements conn.Lent.
 func (c *Conn) Hijack() (net.Conn, []byte, error) {
+	c.mu.Lock()
 	c.stopWatch()
+	c.mu.Unlock()
 	c.out.Close(true)
 	if err := c.out.Carried(); err != nil {
 		return nil, nil, err
 	}
 	c.clock.End()
 	c.mu.Lock()
-	c.hijacked = true
+	c.phase = hijacked
 	c.nc.SetDeadline(time.Time{})
 	c.mu.Unlock()
 	c.Gone()

@@ -60,15 +60,11 @@ type Conn struct {
 	cond     *sync.Cond
 	session  conn.Session // changed by the owner
 	posts    conn.Posts   // to be called by the owner
-	reading  bool         // the owner reads, and can be woken by a deadline
-	idle     bool         // it waits for the peer with nothing Buffered
-	waits    int64        // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
-	asks     bool         // Drain is to be called
-	since    int64        // its argument: of sys.Nanotime, 0 if there was none
-	lent     bool         // another protocol runs on it
-	serving  bool         // user code owns it
-	watching bool         // a goroutine reads to detect PeerGone
-	hijacked bool
+	phase    phase
+	idle     bool      // it waits for the peer with nothing Buffered
+	waits    int64     // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
+	asks     bool      // Drain is to be called
+	since    int64     // its argument: of sys.Nanotime, 0 if there was none
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
 	readBy   time.Time // the user code's deadlines; before Run, that of ReadBy
@@ -76,6 +72,18 @@ type Conn struct {
 	armed    time.Time // nc's read deadline, unless other code has set one
 	timeless bool      // nc has no deadlines, or is closed
 }
+
+// A phase is what a connection is doing, as far as others than its owner have to know.
+type phase uint8
+
+const (
+	resting   phase = iota // none of the following
+	lent                   // another protocol runs on it, instead of Run
+	receiving              // the owner reads, and can be woken by a deadline
+	inUse                  // user code owns it
+	watched                // and a goroutine reads, to detect PeerGone
+	hijacked
+)
 
 var (
 	_ conn.Link    = (*Conn)(nil)
@@ -120,7 +128,7 @@ func (c *Conn) Run(s conn.Session) {
 	defer func() {
 		// User code that ends its goroutine (runtime.Goexit) ends here too.
 		c.mu.Lock()
-		if c.hijacked {
+		if c.phase == hijacked {
 			next = conn.Detached
 		}
 		c.mu.Unlock()
@@ -255,7 +263,8 @@ func (c *Conn) await() error {
 	if idle := c.in == nil; idle || c.waits == 0 {
 		c.idle, c.waits = idle, sys.Nanotime()
 	}
-	if c.reading = !c.eof; c.reading {
+	if !c.eof {
+		c.phase = receiving
 		c.setReadDeadline(until)
 	}
 	c.mu.Unlock()
@@ -268,7 +277,7 @@ func (c *Conn) await() error {
 		c.came()
 	}
 	c.mu.Lock()
-	if c.reading = false; c.idle {
+	if c.phase = resting; c.idle {
 		c.idle, c.waits = false, 0
 	}
 	c.mu.Unlock()
@@ -296,7 +305,7 @@ func (c *Conn) rest(until time.Time) error {
 
 // rouse ends the owner's wait. mu is held.
 func (c *Conn) rouse() {
-	if c.reading {
+	if c.phase == receiving {
 		c.setReadDeadline(conn.LongAgo)
 	}
 	select {
@@ -355,7 +364,7 @@ func (c *Conn) Tally() *tally.Shard { return c.tally }
 func (c *Conn) Lend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lent = true
+	c.phase = lent
 	c.setReadDeadline(time.Time{})
 }
 
