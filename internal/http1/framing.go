@@ -62,7 +62,6 @@ func (r *Request) finish(b []byte, s *section) *Error {
 		}
 		r.Chunked = true
 	}
-	r.ConnectionClose = options.close
 	r.KeepAlive = options.persist(r.Minor)
 	// RFC 9110 section 7.8: Upgrade in a 1.0 request must be ignored.
 	r.Upgrade = options.upgrade && s.has(FieldUpgrade) && r.Minor >= 1

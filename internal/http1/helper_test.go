@@ -87,7 +87,7 @@ func describe(b []byte, r *Request) string {
 		on   bool
 		name string
 	}{
-		{r.Chunked, "chunked"}, {r.KeepAlive, "keep"}, {r.ConnectionClose, "close"}, {r.ExpectContinue, "continue"},
+		{r.Chunked, "chunked"}, {r.KeepAlive, "keep"}, {r.ExpectContinue, "continue"},
 		{r.ExpectOther, "expect-other"}, {r.Upgrade, "upgrade"}, {r.HasTrailer, "trailer"},
 	} {
 		if f.on {

@@ -69,22 +69,21 @@ func (lim *Limits) cut(b []byte) (within []byte, fields int, full bool) {
 // Request is a parsed request head. It is meant to be reused: Parse overwrites
 // all of it and keeps the array of Fields.
 type Request struct {
-	Method, Target  Span
-	Form            Form
-	Minor           uint8   // of HTTP/1.x; 1 and above behave as 1.1
-	Fields          []Field // in order of arrival; valid until the next Parse
-	Host            Span    // value of the Host field, valid when HasHost
-	HasHost         bool
-	ContentLength   int64 // -1 when absent
-	Chunked         bool
-	KeepAlive       bool // from the version and Connection
-	ConnectionClose bool // Connection has "close"
-	ExpectContinue  bool // Expect has "100-continue" and the version is 1.1 or above
-	ExpectOther     bool // Expect has something else: respond 417
-	Upgrade         bool // Connection has "upgrade", Upgrade is present, and the version is 1.1 or above
-	HasTrailer      bool // a Trailer field is present
-	Preface         bool // HTTP/2's, as far as its empty line; "SM" follows
-	rpc             bool // net/rpc's head, which has no fields; see rpcVersion
+	Method, Target Span
+	Form           Form
+	Minor          uint8   // of HTTP/1.x; 1 and above behave as 1.1
+	Fields         []Field // in order of arrival; valid until the next Parse
+	Host           Span    // value of the Host field, valid when HasHost
+	HasHost        bool
+	ContentLength  int64 // -1 when absent
+	Chunked        bool
+	KeepAlive      bool // from the version and Connection
+	ExpectContinue bool // Expect has "100-continue" and the version is 1.1 or above
+	ExpectOther    bool // Expect has something else: respond 417
+	Upgrade        bool // Connection has "upgrade", Upgrade is present, and the version is 1.1 or above
+	HasTrailer     bool // a Trailer field is present
+	Preface        bool // HTTP/2's, as far as its empty line; "SM" follows
+	rpc            bool // net/rpc's head, which has no fields; see rpcVersion
 }
 
 // Parse reads a request head from the start of b.

@@ -32,17 +32,16 @@ const (
 // Response is a parsed response head. It is meant to be reused: Parse overwrites
 // all of it and keeps the array of Fields.
 type Response struct {
-	Status          int     // 100 to 599
-	Reason          Span    // may be empty
-	Minor           uint8   // of HTTP/1.x: 0 or 1
-	Fields          []Field // in order of arrival; valid until the next Parse
-	ContentLength   int64   // as the field has it, -1 when absent; only with FramingLength that of a body
-	Chunked         bool    // as the field has it; only with FramingChunked there is a body
-	Framing         Framing
-	KeepAlive       bool // another request may follow on this connection, once the body has ended
-	ConnectionClose bool // Connection has "close"
-	Upgrade         bool // Connection has "upgrade", Upgrade is present, and the version is 1.1
-	HasTrailer      bool // a Trailer field is present
+	Status        int     // 100 to 599
+	Reason        Span    // may be empty
+	Minor         uint8   // of HTTP/1.x: 0 or 1
+	Fields        []Field // in order of arrival; valid until the next Parse
+	ContentLength int64   // as the field has it, -1 when absent; only with FramingLength that of a body
+	Chunked       bool    // as the field has it; only with FramingChunked there is a body
+	Framing       Framing
+	KeepAlive     bool // another request may follow on this connection, once the body has ended
+	Upgrade       bool // Connection has "upgrade", Upgrade is present, and the version is 1.1
+	HasTrailer    bool // a Trailer field is present
 	// IdleSeconds is the timeout of a Keep-Alive field, after which the server closes an
 	// idle connection; -1 if there is none. The smallest, if there are several.
 	IdleSeconds int32
@@ -177,7 +176,6 @@ func (r *Response) finish(b []byte, s *section, want *Expected) *Error {
 		}
 		r.Chunked = true
 	}
-	r.ConnectionClose = options.close
 	r.KeepAlive = options.persist(r.Minor)
 	r.Upgrade = options.upgrade && s.has(FieldUpgrade) && r.Minor >= 1
 	if r.HasTrailer = s.has(FieldTrailer); r.HasTrailer && r.Chunked {

@@ -104,7 +104,7 @@ func describeResponse(b []byte, r *Response) string {
 		on   bool
 		name string
 	}{
-		{r.KeepAlive, "keep"}, {r.ConnectionClose, "close"}, {r.Upgrade, "upgrade"}, {r.HasTrailer, "trailer"},
+		{r.KeepAlive, "keep"}, {r.Upgrade, "upgrade"}, {r.HasTrailer, "trailer"},
 		{r.Interim(), "interim"},
 	} {
 		if f.on {
@@ -174,10 +174,10 @@ func TestResponseHeads(t *testing.T) {
 		{switching + "Upgrade:\r\nUpgrade: ,websocket\r\n\r\n", upgrade, `1.1 101 "Switching Protocols" tunnel upgrade`, "fields combine"},
 		{"HTTP/1.1 426 x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n" + cl0 + "\r\n", anyGET, `1.1 426 "x" length len=0 keep upgrade`, "an offer, no switch"},
 		// Persistence.
-		{ok + cl0 + "Connection: close\r\n\r\n", anyGET, `1.1 200 "OK" length len=0 close`, "close"},
-		{ok + cl0 + "Connection: keep-alive\r\nConnection: x, CLOSE\r\n\r\n", anyGET, `1.1 200 "OK" length len=0 close`, "close wins"},
+		{ok + cl0 + "Connection: close\r\n\r\n", anyGET, `1.1 200 "OK" length len=0`, "close"},
+		{ok + cl0 + "Connection: keep-alive\r\nConnection: x, CLOSE\r\n\r\n", anyGET, `1.1 200 "OK" length len=0`, "close wins"},
 		{"HTTP/1.0 200 OK\r\n" + cl0 + "Connection: Keep-Alive\r\n\r\n", anyGET, `1.0 200 "OK" length len=0 keep`, "1.0 offers"},
-		{"HTTP/1.0 200 OK\r\n" + cl0 + "Connection: Keep-Alive, close\r\n\r\n", anyGET, `1.0 200 "OK" length len=0 close`, "close wins in 1.0"},
+		{"HTTP/1.0 200 OK\r\n" + cl0 + "Connection: Keep-Alive, close\r\n\r\n", anyGET, `1.0 200 "OK" length len=0`, "close wins in 1.0"},
 		{ok + cl0 + "Keep-Alive: timeout=5\r\n\r\n", anyGET, `1.1 200 "OK" length len=0 idle=5 keep`, "as Node sends it"},
 		{ok + cl0 + "Keep-Alive: max=100, TimeOut=72\r\n\r\n", anyGET, `1.1 200 "OK" length len=0 idle=72 keep`, "any order, any case"},
 		{ok + cl0 + "Keep-Alive: timeout=9\r\nKeep-Alive: timeout=5, timeout=7\r\n\r\n", anyGET, `1.1 200 "OK" length len=0 idle=5 keep`, "the smallest"},
@@ -212,7 +212,7 @@ func TestResponseInterims(t *testing.T) {
 	}
 	// None of them closes or ends anything.
 	got = checkResponse(t, "HTTP/1.0 199 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"+ok+"\r\n", aHEAD, nil)
-	if len(got.heads) != 2 || got.heads[0] != `1.0 199 "x" none len=0 close interim` || !got.reusable || got.err != nil {
+	if len(got.heads) != 2 || got.heads[0] != `1.0 199 "x" none len=0 interim` || !got.reusable || got.err != nil {
 		t.Errorf("1.0: got %+v", got)
 	}
 	got = checkResponse(t, hundred+switching+"Upgrade: websocket\r\n\r\n\x81\x00", upgrade, nil)
