@@ -147,6 +147,10 @@ type Pool struct {
 // Run runs t on a goroutine of the pool, or a new one.
 func (p *Pool) Run(t Task) {
 	p.pool.run(t)
+	p.armTrim()
+}
+
+func (p *Pool) armTrim() {
 	if !p.timed.Load() && !p.timed.Swap(true) {
 		time.AfterFunc(time.Duration(trimEvery), p.trim)
 	}
@@ -154,12 +158,8 @@ func (p *Pool) Run(t Task) {
 
 // trim ends those that have waited for long, while there are some.
 func (p *Pool) trim() {
+	p.timed.Store(false) // before: a task that comes after the look arms it again
 	if p.pool.trim() {
-		time.AfterFunc(time.Duration(trimEvery), p.trim)
-		return
-	}
-	p.timed.Store(false)
-	if p.pool.trim() && !p.timed.Swap(true) { // a task has come meanwhile
-		time.AfterFunc(time.Duration(trimEvery), p.trim)
+		p.armTrim()
 	}
 }
