@@ -161,15 +161,18 @@ func (s *Stream) offer(p []byte, body int) error {
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end()
+	s.end(nil)
 }
 
-// end is Close with mu held.
-func (s *Stream) end() {
+// end is Close, after last if that is not nil. mu is held.
+func (s *Stream) end(last *frame) {
 	s.begin()
 	s.catchUp()
 	if s.ended {
 		return
+	}
+	if last != nil {
+		s.force(last)
 	}
 	s.ended = true
 	if s.z != nil {
@@ -194,14 +197,8 @@ func (s *Stream) abort() {
 func (s *Stream) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
-	s.catchUp()
-	if s.ended {
-		return
-	}
 	f := newFrame(len(s.h.last)+64, func(b []byte) []byte { return append(s.h.appendRetry(b), s.h.last...) })
-	s.force(&f)
-	s.end()
+	s.end(&f)
 }
 
 // source is a Stream as a takeover.Source.

@@ -83,7 +83,7 @@ func (s *Stream) tick(now uint32) {
 	switch {
 	case s.ended:
 	case h.age > 0 && int32(now-s.until) >= 0:
-		s.end()
+		s.end(nil)
 	case h.beatAfter > 0 && now-s.sent >= h.beatAfter:
 		s.sent = now
 		s.begin()
