@@ -45,7 +45,6 @@ type held struct {
 	chunked bool
 	last    bool // the connection is not kept
 	unread  bool // nor is it if the handler has not read the whole body
-	begun   bool
 	sent    bool // the answer, or at least the Link has it
 }
 
@@ -56,10 +55,7 @@ func (h *held) Speaks() string { return "HTTP/1" }
 // Data and the following implement conn.Session. What the client sends meanwhile is
 // for the session afterwards.
 func (h *held) Data(eof bool) conn.Next {
-	if !h.begun {
-		h.begun = true
-		h.c.Link.SetDeadline(0) // HTTP/1's
-	}
+	h.c.Link.SetDeadline(0) // HTTP/1's
 	if eof || len(h.c.Link.Buffered()) > maxJunk {
 		return conn.Close
 	}
