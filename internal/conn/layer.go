@@ -171,7 +171,7 @@ func (l *layered) fetch(c *Conn, first bool) (n int, err error) {
 	m, e := c.read(area[have:])
 	switch {
 	case e != 0:
-		return 0, c.readError(e)
+		return 0, c.sysError("read", e)
 	case m == 0:
 		// The end of the socket without the layer's is a truncation.
 		l.eof = io.ErrUnexpectedEOF

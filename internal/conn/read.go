@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"errors"
 	"io"
 	"math"
 	"net"
@@ -9,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/chert-http/chert/internal/buf"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -17,8 +17,8 @@ import (
 // readSize is the smallest buffer that is read into.
 const readSize = 4 << 10
 
-// errWouldBlock means that the socket has nothing to read now.
-var errWouldBlock = errors.New("conn: would block")
+// errWouldBlock means that the socket has nothing to read, or no room, now.
+var errWouldBlock = outbox.ErrWouldBlock
 
 // Buffered implements Link.
 func (c *Conn) Buffered() []byte { return c.in.Bytes() }
@@ -102,17 +102,7 @@ func (c *Conn) receive() (n int, err error) {
 		c.room(n)
 		c.in.B = append(c.in.B, p[:n]...)
 	}
-	if e != 0 {
-		return 0, c.readError(e)
-	}
-	return n, nil
-}
-
-func (c *Conn) readError(e sys.Errno) error {
-	if sys.Again(e) {
-		return errWouldBlock
-	}
-	return c.opError("read", e)
+	return n, c.sysError("read", e)
 }
 
 // takeReadable clears readable before a read; an event after that sets it
@@ -209,7 +199,7 @@ func (c *Conn) readPlain(p []byte) (int, error) {
 	n, e := c.read(p)
 	switch {
 	case e != 0:
-		return 0, c.readError(e)
+		return 0, c.sysError("read", e)
 	case n == 0:
 		return 0, io.EOF
 	}

@@ -31,13 +31,13 @@ func (s *carrier) Push(p, q []byte, more bool) (int, error) {
 		if sys.Again(e) && l.sealed != nil {
 			return n, outbox.ErrKept
 		}
-		return n, c.sendError("write", e)
+		return n, c.sysError("write", e)
 	}
 	if len(p)+len(q) == 0 {
 		return 0, nil
 	}
 	n, e := c.write(p, q, more, false)
-	return n, c.sendError("write", e)
+	return n, c.sysError("write", e)
 }
 
 func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
@@ -54,7 +54,7 @@ func (s *carrier) PushFile(f *os.File, offset, n int64) (int64, error) {
 	case e != 0 && !sys.Again(e) && sys.CannotSendfile(e):
 		return 0, outbox.ErrCopy
 	}
-	return int64(m), c.sendError("sendfile", e)
+	return int64(m), c.sysError("sendfile", e)
 }
 
 func (s *carrier) Wake() { s.loop.Post(s.handle, queueStalled{}) }
@@ -78,12 +78,13 @@ func (c *Conn) sent(id tally.ID, n int) {
 	c.loop.Tally.Add(false, tally.BytesWritten, uint64(n))
 }
 
-func (c *Conn) sendError(op string, e sys.Errno) error {
+// sysError returns the error of a system call on the socket, nil for 0.
+func (c *Conn) sysError(op string, e sys.Errno) error {
 	switch {
 	case e == 0:
 		return nil
 	case sys.Again(e):
-		return outbox.ErrWouldBlock
+		return errWouldBlock
 	}
 	return c.opError(op, e)
 }
