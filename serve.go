@@ -1,6 +1,7 @@
 package chert
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -20,18 +21,19 @@ import (
 // ListenAndServe listens on Addr and serves until Shutdown or Close, after
 // which it returns ErrServerClosed. It always returns a non-nil error.
 func (s *Server) ListenAndServe() error {
-	if s.ending() {
-		return ErrServerClosed
-	}
-	addr := s.Addr
-	if addr == "" {
-		addr = ":http"
-	}
-	l, err := s.Listen("tcp", addr)
+	l, err := s.listenAddr(":http")
 	if err != nil {
 		return err
 	}
 	return s.Serve(l)
+}
+
+// listenAddr opens the listener of Addr, by default def, unless the server is ending.
+func (s *Server) listenAddr(def string) (net.Listener, error) {
+	if s.ending() {
+		return nil, ErrServerClosed
+	}
+	return s.Listen("tcp", cmp.Or(s.Addr, def))
 }
 
 // Listen opens the listener that ListenAndServe would use, without serving it

@@ -20,14 +20,7 @@ import (
 
 // ListenAndServeTLS is ListenAndServe with TLS; see ServeTLS.
 func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
-	if s.ending() {
-		return ErrServerClosed
-	}
-	addr := s.Addr
-	if addr == "" {
-		addr = ":https"
-	}
-	l, err := s.Listen("tcp", addr)
+	l, err := s.listenAddr(":https")
 	if err != nil {
 		return err
 	}
