@@ -23,11 +23,8 @@ func Nanotime(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	now, left := sys.Nanotime(), int64(time.Until(t))
-	if left > math.MaxInt64-now {
-		return math.MaxInt64
-	}
-	return max(now+left, 1)
+	now := sys.Nanotime()
+	return max(now+min(int64(time.Until(t)), math.MaxInt64-now), 1)
 }
 
 // TimeAt returns the time at which sys.Nanotime is ns; zero, which is never, if ns is 0.

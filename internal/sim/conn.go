@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -188,7 +189,8 @@ func deadline(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return max(sys.Nanotime()+int64(time.Until(t)), 1)
+	now := sys.Nanotime()
+	return max(now+min(int64(time.Until(t)), math.MaxInt64-now), 1)
 }
 
 // SetDeadline implements net.Conn.
