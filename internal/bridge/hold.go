@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 )
 
@@ -37,7 +36,7 @@ func (w *Response) Hold(begin func(answer func(p []byte)) takeover.Source) error
 
 // held is a request that waits for its answer: the conn.Session meanwhile.
 type held struct {
-	link.Quiet
+	conn.Quiet
 	Ending
 	c       *Client
 	source  takeover.Source

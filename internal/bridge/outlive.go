@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
-	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -45,7 +44,7 @@ func (x *Exchange) Shed() {
 // lasting is a response that has outlived its handler, on a connection of its own: the
 // takeover.Stream of the Source, and the conn.Session of the Link.
 type lasting struct {
-	link.Quiet // it does not give way
+	conn.Quiet // it does not give way
 	Ending
 	c      *Client
 	source takeover.Source
