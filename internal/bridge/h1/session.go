@@ -238,13 +238,12 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.stage != waiting {
 		s.SetState(http.StateActive)
 	}
-	if err != nil {
-		r.free()
-		return s.refuse(err.(*http1.Error)), false
-	}
 	if n == 0 {
 		r.free()
-		return s.refuse(errTruncated), false
+		if err == nil {
+			err = errTruncated
+		}
+		return s.refuse(err.(*http1.Error)), false
 	}
 	busy, t := false, s.timing()
 	if s.Slots != nil {
@@ -361,21 +360,21 @@ func (s *Session) serve(x *exchange) conn.Next {
 // accepted the response: a client that only sends must not fill the queue. The stage changes only if
 // the connection is kept: after a hijack the loop may already call Closed, which reads it.
 func (s *Session) settle(next conn.Next) conn.Next {
-	if s.is(broken) {
+	switch {
+	case s.is(broken):
 		return conn.Close
-	}
-	if next == conn.More && s.Link.Out().Blocked() {
+	case next != conn.More:
+		return next
+	case s.Link.Out().Blocked():
 		s.stage = sending
 		s.await()
 		return conn.Requeue
 	}
-	if next == conn.More {
-		s.SetState(http.StateIdle)
-		if !s.KeepsIdle() {
-			next = conn.Close
-		}
+	s.SetState(http.StateIdle)
+	if !s.KeepsIdle() {
+		return conn.Close
 	}
-	return next
+	return conn.More
 }
 
 // acquire takes a slot for a handler. After Queued, Data is called when there is
