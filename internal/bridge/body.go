@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/tally"
 )
 
@@ -239,7 +240,7 @@ func (b *Body) interrupt() {
 		return
 	}
 	b.hurry.Store(true)
-	restore := b.x.limitReads(time.Unix(1, 0))
+	restore := b.x.limitReads(conn.LongAgo)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
