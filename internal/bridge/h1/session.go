@@ -238,7 +238,7 @@ func (s *Session) request(eof bool) (next conn.Next, served bool) {
 	if s.stage != waiting {
 		s.SetState(http.StateActive)
 	}
-	if n == 0 {
+	if err != nil || n == 0 {
 		r.free()
 		if err == nil {
 			err = errTruncated
