@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"time"
 
@@ -30,15 +31,24 @@ func main() {
 	}
 }
 
+const (
+	// maxMessage bounds messages, in bytes: gobwas has no limit by itself, and reads them whole.
+	maxMessage = 16 << 20
+	// inTime is how long a client may take to accept a message. Without a limit, one that does
+	// not read would hold its handler.
+	inTime = 10 * time.Second
+)
+
 // handler calls logf when a connection has ended.
 func handler(every time.Duration, logf func(format string, args ...any)) http.Handler {
+	wsutil.SetMaxMessageSize(maxMessage) // of ReadClientData, in the whole process
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /echo", upgrade(echo, logf))
-	mux.HandleFunc("GET /push", upgrade(func(c io.ReadWriter) error { return push(c, every) }, logf))
+	mux.HandleFunc("GET /push", upgrade(func(c *conn) error { return push(c, every) }, logf))
 	return mux
 }
 
-func upgrade(serve func(io.ReadWriter) error, logf func(string, ...any)) http.HandlerFunc {
+func upgrade(serve func(*conn) error, logf func(string, ...any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, rw, _, err := ws.UpgradeHTTP(r, w)
 		if err != nil {
@@ -46,30 +56,50 @@ func upgrade(serve func(io.ReadWriter) error, logf func(string, ...any)) http.Ha
 			return
 		}
 		defer c.Close()
-		// Not from the connection: the reader may hold the first message.
-		err = serve(struct {
-			io.Reader
-			io.Writer
-		}{rw.Reader, c})
+		err = serve(&conn{c, rw.Reader})
 		logf("%s: %v", r.URL.Path, err)
 	}
 }
 
-func echo(c io.ReadWriter) error {
+// conn is a connection and the reader that may hold its first message.
+type conn struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c *conn) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// Write bounds how long the client may accept nothing.
+func (c *conn) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(inTime))
+	return c.Conn.Write(p)
+}
+
+// send writes a message with one Write. wsutil.WriteServerMessage does it with two, and the
+// pong of another goroutine that reads could come between them.
+func (c *conn) send(op ws.OpCode, p []byte) error {
+	frame, err := ws.CompileFrame(ws.NewFrame(op, true, p))
+	if err == nil {
+		_, err = c.Write(frame)
+	}
+	return err
+}
+
+func echo(c *conn) error {
 	for {
 		// It handles pings and the closing handshake by itself.
 		p, op, err := wsutil.ReadClientData(c)
 		if err != nil {
 			return err
 		}
-		if err := wsutil.WriteServerMessage(c, op, p); err != nil {
+		if err := c.send(op, p); err != nil {
 			return err
 		}
 	}
 }
 
 // push sends the time until the client leaves, which only reading detects.
-func push(c io.ReadWriter, every time.Duration) error {
+func push(c *conn, every time.Duration) error {
 	left := make(chan error, 1)
 	go func() {
 		for {
@@ -84,7 +114,7 @@ func push(c io.ReadWriter, every time.Duration) error {
 	for {
 		select {
 		case now := <-tick.C:
-			if err := wsutil.WriteServerText(c, []byte(now.Format(time.RFC3339Nano))); err != nil {
+			if err := c.send(ws.OpText, []byte(now.Format(time.RFC3339Nano))); err != nil {
 				return err
 			}
 		case err := <-left:

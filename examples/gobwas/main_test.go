@@ -87,6 +87,55 @@ func TestPush(t *testing.T) {
 	})
 }
 
+// Pongs do not come between the head and the payload of a message.
+func TestPushPings(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		h, ended := subject(time.Microsecond)
+		c := wscheck.Dial(t, e.Start(t, h), "/push")
+		const pings = 2000
+		go func() {
+			for range pings {
+				if ws.WriteFrame(c, ws.MaskFrame(ws.NewPingFrame([]byte("ping")))) != nil {
+					return
+				}
+			}
+		}()
+		for pongs := 0; pongs < pings; {
+			switch op, p := c.Receive(); op {
+			case ws.OpPong:
+				if pongs++; p != "ping" {
+					t.Fatalf("a pong of %q", p)
+				}
+			default:
+				if _, err := time.Parse(time.RFC3339Nano, p); op != ws.OpText || err != nil {
+					t.Fatal(op, err)
+				}
+			}
+		}
+		c.Close()
+		engines.Await(t, ended, "the handler's end")
+	})
+}
+
+// A client that does not read does not hold the handler, and a message has a limit.
+func TestLimits(t *testing.T) {
+	h, ended := subject(time.Microsecond)
+	srv := engines.NetHTTP.Start(t, wscheck.Bounded(t, h))
+	c := wscheck.Dial(t, srv, "/echo")
+	c.Send(ws.OpText, true, "hello")
+	c.Expect(ws.OpText, "hello")
+	c.Send(ws.OpPing, true, "")
+	c.Expect(ws.OpPong, "")
+	if err := ws.WriteHeader(c, ws.Header{Fin: true, OpCode: ws.OpBinary, Masked: true, Length: maxMessage + 1}); err != nil {
+		t.Fatal(err)
+	}
+	engines.Await(t, ended, "the handler's end")
+	c = wscheck.Dial(t, srv, "/push")
+	c.Receive()
+	c.Close()
+	engines.Await(t, ended, "the handler's end")
+}
+
 func TestSame(t *testing.T) {
 	const upgrade = "GET /echo HTTP/1.1\nHost: h\nUpgrade: websocket\nConnection: Upgrade\n"
 	engines.Same(t, func() http.Handler { return handler(time.Hour, func(string, ...any) {}) }, nil,
