@@ -84,7 +84,8 @@ func upload(c echo.Context) error {
 	return c.String(http.StatusOK, fmt.Sprintf("%s %d %x\n", head.Filename, n, h.Sum(nil)))
 }
 
-// ticks streams lines of JSON, one at a time, until the client leaves.
+// ticks streams lines of JSON, one at a time, until the client leaves or the server stops.
+// A stream that went on would be cut off, at the end of Run's grace.
 func ticks(c echo.Context, l *log.Logger) error {
 	res := c.Response()
 	res.Header().Set(echo.HeaderContentType, "application/x-ndjson")
@@ -100,6 +101,8 @@ func ticks(c echo.Context, l *log.Logger) error {
 		case <-every.C:
 		case <-c.Request().Context().Done():
 			l.Printf("ticks: %v", c.Request().Context().Err())
+			return nil
+		case <-chert.Stopping(c.Request().Context()): // nil on other servers
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"log"
 	"net/http"
@@ -105,6 +106,34 @@ func TestTicks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// On chert, open streams do not delay a Shutdown, and end whole.
+func TestShutdown(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		if e == engines.NetHTTP {
+			t.Skip("its handlers are not notified")
+		}
+		s := e.Start(t, handler(log.New(io.Discard, "", 0)))
+		res, err := s.Client.Get(s.URL + "/ticks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		r := bufio.NewReader(res.Body)
+		if _, err := r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), engines.Patience)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		rest, err := io.ReadAll(r)
+		if err != nil || strings.Contains(string(rest), `{"tick":999}`) {
+			t.Errorf("the stream ended with %.100q, %v", rest, err)
+		}
+	})
 }
 
 func TestSame(t *testing.T) {

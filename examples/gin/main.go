@@ -83,8 +83,8 @@ func upload(c *gin.Context) {
 	c.String(http.StatusOK, "%s %d %x\n", head.Filename, n, h.Sum(nil))
 }
 
-// ticks streams until the client leaves, of which http.CloseNotifier notifies
-// gin.
+// ticks streams until the server stops or the client leaves, of which http.CloseNotifier
+// notifies gin. A stream that went on would be cut off, at the end of Run's grace.
 func ticks(c *gin.Context, l *log.Logger) {
 	n := 0
 	left := c.Stream(func(w io.Writer) bool {
@@ -93,6 +93,8 @@ func ticks(c *gin.Context, l *log.Logger) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-c.Request.Context().Done():
+		case <-chert.Stopping(c.Request.Context()): // nil on other servers
+			return false
 		}
 		return n < 1000
 	})
