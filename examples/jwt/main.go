@@ -36,8 +36,10 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("curl -H 'Authorization: Bearer ...' http://%s/me\n", l.Addr())
-	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
-		log.Print(err)
+	err = chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) })
+	if err != nil {
+		access.Close() // Fatal calls no deferred function
+		log.Fatal(err)
 	}
 }
 

@@ -23,7 +23,7 @@ func main() {
 	flag.Parse()
 	access := middleware.NewAccessLog(&middleware.AccessLogOptions{Output: os.Stdout, Latency: true, RequestID: true})
 	defer access.Close()
-	mw := stack(access)
+	mw := stack(access, nil)
 	mux := http.NewServeMux()
 	mux.Handle("/", middleware.Chain(handler(), mw...))
 	mux.Handle("/chi/", http.StripPrefix("/chi", inChi(mw)))
@@ -34,15 +34,17 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Printf("curl -H 'Authorization: Bearer secret' http://%s/hello\n", l.Addr())
-	if err := chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) }); err != nil {
-		log.Print(err)
+	err = chert.Run(context.Background(), srv, 0, func() error { return srv.Serve(l) })
+	if err != nil {
+		access.Close() // Fatal calls no deferred function
+		log.Fatal(err)
 	}
 }
 
 // stack returns most of the package's middleware, in the documented order.
-func stack(access *middleware.AccessLog) []func(http.Handler) http.Handler {
+func stack(access *middleware.AccessLog, onPanic *middleware.RecoverOptions) []func(http.Handler) http.Handler {
 	return []func(http.Handler) http.Handler{
-		middleware.Must(middleware.RealIP(nil)), access.Wrap, middleware.Recover(&middleware.RecoverOptions{Handle: func(any, []byte) {}}),
+		middleware.Must(middleware.RealIP(nil)), access.Wrap, middleware.Recover(onPanic),
 		middleware.RequestID(nil), middleware.SecurityHeaders(nil), middleware.Must(middleware.CORS(&middleware.CORSOptions{Origins: []string{"https://a.example"}})),
 		middleware.InFlight(&middleware.InFlightOptions{Max: 100}), middleware.Timeout(&middleware.TimeoutOptions{Limit: time.Minute}),
 		middleware.Must(middleware.Bearer(&middleware.BearerOptions{Tokens: map[string]string{"ann": "secret"}})),
@@ -104,6 +106,7 @@ func inChi(mw []func(http.Handler) http.Handler) http.Handler {
 func inGin(mw []func(http.Handler) http.Handler) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
+	r.SetTrustedProxies(nil) // gin trusts every client's X-Forwarded-For; RealIP finds out the address
 	for _, m := range mw {
 		r.Use(ginned(m))
 	}
