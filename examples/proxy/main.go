@@ -22,6 +22,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
+		log.Fatalf("-to %s: want an address such as http://127.0.0.1:8081", *to) // else each response would be 502
+	}
 	srv := &chert.Server{Handler: handler(target, nil, nil)}
 	l, err := srv.Listen("tcp", *listen)
 	if err != nil {

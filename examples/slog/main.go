@@ -52,7 +52,7 @@ func logging(l *slog.Logger, next http.Handler) http.Handler {
 		returned := false
 		defer func() {
 			level := slog.LevelInfo
-			if !returned { // a panic, to which the server responds
+			if !returned { // a panic, at which the server closes the connection
 				level = slog.LevelError
 			}
 			if returned {

@@ -26,6 +26,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer db.Close()
 	srv := &chert.Server{Handler: (&notes{db}).handler()}
 	l, err := srv.Listen("tcp", *listen)
 	if err != nil {
