@@ -20,9 +20,11 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	flag.Parse()
-	g := grpc.NewServer()
-	healthpb.RegisterHealthServer(g, health.NewServer())
+	g := grpc.NewServer(grpc.StreamInterceptor(untilStop))
+	h := health.NewServer()
+	healthpb.RegisterHealthServer(g, h)
 	srv := newServer(handler(g))
+	srv.RegisterOnShutdown(h.Shutdown) // clients that watch it get NOT_SERVING
 	l, err := srv.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
@@ -42,6 +44,28 @@ func newServer(h http.Handler) *chert.Server {
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	return srv
 }
+
+// untilStop ends the context of a stream when the server stops. A stream that does not end
+// would be cut off, at the end of Run's grace. Other calls end by themselves.
+func untilStop(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+	ctx, cancel := context.WithCancel(ss.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-chert.Stopping(ctx):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return h(srv, stream{ss, ctx})
+}
+
+type stream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s stream) Context() context.Context { return s.ctx }
 
 // handler passes calls to g.
 func handler(g *grpc.Server) http.Handler {

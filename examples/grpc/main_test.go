@@ -13,12 +13,14 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/examples/internal/engines"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 )
 
 func TestMain(m *testing.M) { engines.Main(m) }
@@ -104,6 +106,45 @@ func TestHealth(t *testing.T) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
+}
+
+// A stream that has no end by itself does not delay a Shutdown, and ends with a status.
+func TestShutdown(t *testing.T) {
+	g := grpc.NewServer(grpc.StreamInterceptor(untilStop))
+	healthpb.RegisterHealthServer(g, health.NewServer())
+	for _, e := range []chert.Engine{chert.EngineAuto, chert.EngineGoroutines} {
+		srv := newServer(handler(g))
+		srv.Engine = e
+		l, err := srv.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(l) }()
+		ctx, cancel := context.WithTimeout(context.Background(), engines.Patience)
+		defer cancel()
+		c, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		w, err := healthpb.NewHealthClient(c).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := w.Recv(); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
+			t.Fatal(r, err)
+		}
+		if err := srv.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Recv(); status.Code(err) != codes.Canceled || ctx.Err() != nil {
+			t.Errorf("the stream ended with %v", err)
+		}
+		if err := <-served; err != http.ErrServerClosed {
+			t.Error(err)
+		}
+	}
 }
 
 // TestInterop runs gRPC's interoperability tests. They end the process if they fail.
