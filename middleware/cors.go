@@ -93,7 +93,8 @@ func newCORS(o CORSOptions) (*cors, error) {
 		case origin == "null":
 			c.exact[origin] = origin
 		case !ok || scheme == "" || host == "" || strings.ContainsAny(host, "/ ?#@") ||
-			origin != strings.ToLower(origin):
+			origin != strings.ToLower(origin) || // and what no browser sends:
+			scheme == "https" && strings.HasSuffix(host, ":443") || scheme == "http" && strings.HasSuffix(host, ":80"):
 			return nil, fmt.Errorf("middleware: CORS: Origins: %q is no origin: scheme, host in lower case, port "+
 				"unless it is the scheme's", origin)
 		case strings.HasPrefix(host, "*.") && strings.Count(host, "*") == 1 && len(host) > 2:

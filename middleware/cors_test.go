@@ -72,6 +72,7 @@ func TestCORS(t *testing.T) {
 	for _, o := range []CORSOptions{
 		{Origins: []string{"*"}, Credentials: true}, {Credentials: true, Headers: []string{"*"}}, {Credentials: true, Methods: []string{"*"}}, {Credentials: true, Expose: []string{"*"}},
 		{Origins: []string{"*", "https://a.example"}}, {Origins: []string{"a.example"}}, {Origins: []string{"https://a.example/"}}, {Origins: []string{"https://A.example"}},
+		{Origins: []string{"https://a.example:443"}}, {Origins: []string{"https://*.a.example:443"}}, {Origins: []string{"http://a.example:80"}},
 		{Origins: []string{"https://a.*.example"}}, {Origins: []string{"https://*"}}, {Origins: []string{"https://*."}}, {Origins: []string{"https://*a.example"}}, {Origins: []string{""}},
 	} {
 		mw, err := CORS(&o)
