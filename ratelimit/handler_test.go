@@ -268,20 +268,21 @@ func TestHandlerErrors(t *testing.T) {
 	rules := func(all ...Rule) *Options { return &Options{Rules: all} }
 	keyed := func(k Key) *Options { return rules(Rule{Name: "a", Rate: good, Key: k}) }
 	for want, o := range map[string]*Options{
-		"Rules: there are none":                                  nil,
-		"Rules: there":                                           {},
-		`name ""`:                                                rules(Rule{Rate: good}),
-		"name ":                                                  rules(Rule{Name: `"`, Rate: good}),
-		"a: rate ":                                               rules(Rule{Name: "a"}),
-		`Rules: two have the name "a"`:                           rules(Rule{Name: "a", Rate: good}, Rule{Name: "a", Rate: good}),
-		"Rules: a: Key: ByPrefix(-1, 64): ":                      keyed(ByPrefix(-1, 64)),
-		"Rules: a: Key: ByPrefix(33, 64): ":                      keyed(ByPrefix(33, 64)),
-		"Rules: a: Key: ByPrefix(32, -1): ":                      keyed(ByPrefix(32, -1)),
-		"Rules: a: Key: ByPrefix(32, 129): ":                     keyed(ByPrefix(32, 129)),
-		"Rules: a: Key: ByFunc: no function":                     keyed(ByFunc(nil)),
-		"Rules: a: Key: ByRequest: no function":                  keyed(ByRequest(nil)),
-		`Rules: a: Key: ByHeader: no request has a field ""`:     keyed(ByHeader("")),
-		`Rules: a: Key: ByHeader: no request has a field "host"`: keyed(ByHeader("host")),
+		"Rules: there are none":                                   nil,
+		"Rules: there":                                            {},
+		`name ""`:                                                 rules(Rule{Rate: good}),
+		"name ":                                                   rules(Rule{Name: `"`, Rate: good}),
+		"a: rate ":                                                rules(Rule{Name: "a"}),
+		`Rules: two have the name "a"`:                            rules(Rule{Name: "a", Rate: good}, Rule{Name: "a", Rate: good}),
+		"Rules: a: Key: ByPrefix(-1, 64): ":                       keyed(ByPrefix(-1, 64)),
+		"Rules: a: Key: ByPrefix(33, 64): ":                       keyed(ByPrefix(33, 64)),
+		"Rules: a: Key: ByPrefix(32, -1): ":                       keyed(ByPrefix(32, -1)),
+		"Rules: a: Key: ByPrefix(32, 129): ":                      keyed(ByPrefix(32, 129)),
+		"Rules: a: Key: ByFunc: no function":                      keyed(ByFunc(nil)),
+		"Rules: a: Key: ByRequest: no function":                   keyed(ByRequest(nil)),
+		`Rules: a: Key: ByHeader: no request has a field ""`:      keyed(ByHeader("")),
+		`Rules: a: Key: ByHeader: no request has a field "host"`:  keyed(ByHeader("host")),
+		`Rules: a: Key: ByHeader: no request has a field "X Key"`: keyed(ByHeader("X Key")),
 	} {
 		mw, err := New(o)
 		if mw != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+want) {

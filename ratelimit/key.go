@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/chert-http/chert/filter"
+	"github.com/chert-http/chert/internal/rfc/field"
 )
 
 // A Key selects the bucket that a request is charged to. The zero Key is ByAddress. New
@@ -54,7 +55,7 @@ func Everyone() Key {
 // bucket for each: authenticate it first, or add a rule by address. Host is not a field
 // of the request; use ByRequest for it.
 func ByHeader(name string) Key {
-	if name == "" || strings.EqualFold(name, "Host") {
+	if !field.IsToken(name) || strings.EqualFold(name, "Host") {
 		return Key{err: fmt.Errorf("ByHeader: no request has a field %q", name)}
 	}
 	return Key{secret: true, of: func(dst []byte, c *filter.Call) []byte {

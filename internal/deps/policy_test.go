@@ -137,7 +137,7 @@ var policy = []rule{
 	// How ratelimit, middleware and users write a rule once for both paths. Below
 	// ratelimit, which knows no middleware.
 	{pkg: "filter", may: "direct direct/wire internal/refusal internal/user"},
-	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal internal/view"},
+	{pkg: "ratelimit", may: "direct direct/wire filter internal/refusal internal/rfc/field internal/view"},
 	// Packages that need another module are below middleware, so that only
 	// their users get that module.
 	{pkg: "middleware/internal/wrap", may: "direct direct/wire filter"},
