@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -286,11 +287,17 @@ func (st *stream) retireLocked() {
 	}
 }
 
-// dropFollowerLocked notifies the follower of an answer that will not be sent.
+// dropFollowerLocked notifies the follower of an answer that will not be sent whole.
 func (st *stream) dropFollowerLocked() {
-	if f := st.follower; f != nil {
-		// What was not sent is not known; more than nothing.
-		st.follower = nil
-		st.s.freed = append(st.s.freed, func() { f.Sent(1) })
+	f := st.follower
+	if f == nil {
+		return
 	}
+	st.follower = nil
+	lost := int64(1) // more than nothing
+	if o, ok := f.(*bridge.Outcome); ok {
+		o.Cut(st.sent)
+		lost = 0
+	}
+	st.s.freed = append(st.s.freed, func() { f.Sent(lost) })
 }

@@ -33,7 +33,14 @@ func (st *stream) Begin() *bridge.Progress {
 }
 
 func (st *stream) End() (held int64) {
-	held, st.writing = st.writing.End(), nil
+	w := st.writing
+	st.writing = nil
+	given, failed := w.Given, w.Err != nil
+	if held = w.End(); failed { // some of what commit has failed with may be sent
+		st.s.mu.Lock()
+		defer st.s.mu.Unlock()
+		held = max(given-st.sent-int64(st.rest.len()), 0)
+	}
 	return held
 }
 
@@ -81,10 +88,8 @@ func (st *stream) Data(p []byte) error {
 	if w.Gather(p) {
 		return nil
 	}
-	err := st.commit(w.Take(), w.Gathered(), p, false, nil)
-	if err != nil {
-		w.Lost += int64(len(p)) // or a part of it
-		return err
+	if err := st.commit(w.Take(), w.Gathered(), p, false, nil); err != nil {
+		return err // which End knows of
 	}
 	s := st.s
 	s.mu.Lock()
