@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,11 @@ func TestHelp(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
+	// A folder cannot be in a file.
+	nowhere := filepath.Join(t.TempDir(), "file", "report")
+	if err := os.WriteFile(filepath.Dir(nowhere), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		args string
 		want string
@@ -50,6 +57,10 @@ func TestMistakes(t *testing.T) {
 		{"experiment stages now", "takes one name"},
 		{"experiment stages --rounds 0", "at least one round"},
 		{"experiment pages --short", "wants --out"},
+		{"run hello --json " + nowhere, "--json: open"},
+		{"run hello --plot " + nowhere, "--plot: mkdir"},
+		{"sizes engine", `takes no argument "engine"`},
+		{"sim h2 --seeds 1", `takes no argument "h2"`},
 		{"crossed nowhere", `no path "nowhere"`},
 		{"crossed --n 1 plain", "64 requests are too few"},
 		{"run stream --only form", `no table has "form" in its name`},

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -92,6 +93,23 @@ func parse(f *flag.FlagSet, args []string) error {
 	f.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
 	if given["servers"] && (given["server"] || given["vs"]) {
 		return errors.New("--servers lists all that take part: neither --server nor --vs goes with it")
+	}
+	return writable(f)
+}
+
+// writable reports whether what --json and --plot name can be written: it is, when all has been measured.
+func writable(f *flag.FlagSet) error {
+	if path := f.Lookup("json"); path != nil && path.Value.String() != "" {
+		file, err := os.OpenFile(path.Value.String(), os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+		file.Close()
+	}
+	if dir := f.Lookup("plot"); dir != nil && dir.Value.String() != "" {
+		if err := os.MkdirAll(dir.Value.String(), 0o777); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("sim takes no argument %q", flags.Arg(0))
+	}
 	if *seed == 0 {
 		*seed = uint64(time.Now().Unix()) << 20
 	}
@@ -37,7 +40,7 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	test := []string{"test", "./test/sim", "-run", "^TestSeeds$", "-v", "-count=1", "-timeout", "0",
 		"-sim.seed", strconv.FormatUint(*seed, 10), "-sim.seeds", strconv.Itoa(*count), "-sim.for", period.String(),
-		"-sim.model", *model, "-sim.requests", strconv.Itoa(*requests)}
+		"-sim.model=" + *model, "-sim.requests", strconv.Itoa(*requests)}
 	fmt.Fprintln(log, "go", strings.Join(test, " "))
 	cmd := exec.CommandContext(ctx, "go", test...)
 	child.Group(cmd)

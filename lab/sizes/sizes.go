@@ -38,6 +38,9 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("sizes takes no argument %q", flags.Arg(0))
+	}
 	lab, err := child.Lab(ctx)
 	if err != nil {
 		return err

@@ -34,6 +34,12 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("spread takes no argument %q", flags.Arg(0))
+	}
+	if *clients < 1 {
+		return fmt.Errorf("%d clients: there must be one", *clients)
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "%d clients, each may send %d requests\tclients moved\tby chert check\tadmitted\tof these beyond the limit\n", *clients, burst)
 	err := measure(ctx, *clients, log, func(r row) {
