@@ -20,7 +20,7 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	flag.Parse()
-	srv := &chert.Server{Handler: handler(time.Second, log.Printf)}
+	srv := &chert.Server{Handler: handler(time.Second, 20*time.Second, log.Printf)}
 	l, err := srv.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
@@ -31,12 +31,15 @@ func main() {
 	}
 }
 
-// handler calls logf when a connection has ended.
-func handler(every time.Duration, logf func(format string, args ...any)) http.Handler {
+// handler calls logf when a connection has ended. A client must accept a message within inTime:
+// without a limit, one that does not read would hold its handler.
+func handler(every, inTime time.Duration, logf func(format string, args ...any)) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /echo", accept(echo, logf))
+	mux.HandleFunc("GET /echo", accept(func(ctx context.Context, c *websocket.Conn) error {
+		return echo(ctx, c, inTime)
+	}, logf))
 	mux.HandleFunc("GET /push", accept(func(ctx context.Context, c *websocket.Conn) error {
-		return push(ctx, c, every)
+		return push(ctx, c, every, inTime)
 	}, logf))
 	return mux
 }
@@ -54,35 +57,44 @@ func accept(serve func(context.Context, *websocket.Conn) error, logf func(string
 }
 
 // echo copies each message through, whatever its length.
-func echo(ctx context.Context, c *websocket.Conn) error {
+func echo(ctx context.Context, c *websocket.Conn, inTime time.Duration) error {
 	for {
 		kind, r, err := c.Reader(ctx)
 		if err != nil {
 			return err
 		}
-		w, err := c.Writer(ctx, kind)
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(w, r); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
+		if err := pass(ctx, c, kind, r, inTime); err != nil {
 			return err
 		}
 	}
 }
 
+// pass sends what r has as a message.
+func pass(ctx context.Context, c *websocket.Conn, kind websocket.MessageType, r io.Reader, inTime time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, inTime)
+	defer cancel()
+	w, err := c.Writer(ctx, kind)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, r); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
 // push sends the time until the client leaves. CloseRead's context ends then;
 // the request's does not after Hijack, on any server.
-func push(ctx context.Context, c *websocket.Conn, every time.Duration) error {
+func push(ctx context.Context, c *websocket.Conn, every, inTime time.Duration) error {
 	ctx = c.CloseRead(ctx)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case now := <-tick.C:
-			if err := wsjson.Write(ctx, c, map[string]time.Time{"now": now}); err != nil {
+			write, cancel := context.WithTimeout(ctx, inTime)
+			err := wsjson.Write(write, c, map[string]time.Time{"now": now})
+			if cancel(); err != nil {
 				return err
 			}
 		case <-ctx.Done():

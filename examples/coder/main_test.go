@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { engines.Main(m) }
 // each connection.
 func subject(every time.Duration) (http.Handler, <-chan string) {
 	ended := make(chan string, 100)
-	return handler(every, func(format string, args ...any) { ended <- fmt.Sprintf(format, args...) }), ended
+	return handler(every, engines.Patience, func(format string, args ...any) { ended <- fmt.Sprintf(format, args...) }), ended
 }
 
 func patiently(t *testing.T) context.Context {
@@ -130,9 +130,31 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
+// A client that does not read does not hold its handler.
+func TestUnread(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e engines.Engine) {
+		ended := make(chan string, 2)
+		h := handler(time.Microsecond, 100*time.Millisecond, func(format string, args ...any) { ended <- fmt.Sprintf(format, args...) })
+		s := e.Start(t, h)
+		wscheck.Dial(t, s, "/push")
+		c := wscheck.Dial(t, s, "/echo")
+		go func() {
+			frame := ws.MustCompileFrame(ws.MaskFrame(ws.NewBinaryFrame(engines.Random(1 << 20))))
+			for {
+				if _, err := c.Write(frame); err != nil {
+					return
+				}
+			}
+		}()
+		for range 2 {
+			engines.Await(t, ended, "a handler's end")
+		}
+	})
+}
+
 func TestSame(t *testing.T) {
 	const upgrade = "GET /echo HTTP/1.1\nHost: h\nUpgrade: websocket\nConnection: Upgrade\n"
-	engines.Same(t, func() http.Handler { return handler(time.Hour, func(string, ...any) {}) }, nil,
+	engines.Same(t, func() http.Handler { return handler(time.Hour, engines.Patience, func(string, ...any) {}) }, nil,
 		upgrade+"Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n\n",
 		upgrade+"Sec-WebSocket-Version: 7\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n\n",
 		upgrade+"Sec-WebSocket-Version: 13\n\n",
