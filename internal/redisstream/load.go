@@ -121,11 +121,15 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, sinc
 	ctx, cancel := context.WithTimeout(r.c.closing, patience)
 	defer cancel()
 	limit := int64(min(r.c.o.MaxLen, loadMax))
+	first := limit + 1
+	if r.together() == 1 {
+		first = min(first, perStream)
+	}
 	pipe := conn.TxPipeline() // all are to be of one moment
 	clock := pipe.Time(ctx)
 	ranges, infos := make([]*redis.XMessageSliceCmd, len(streams)), make([]*redis.XInfoStreamCmd, len(streams))
 	for i, s := range streams {
-		ranges[i] = pipe.XRevRangeN(ctx, s.key, "+", "-", limit+1)
+		ranges[i] = pipe.XRevRangeN(ctx, s.key, "+", "-", first)
 		infos[i] = pipe.XInfoStream(ctx, s.key)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !noKey(err) && !foreign(err) {
@@ -138,6 +142,9 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, sinc
 		if foreign(err) {
 			all[i].foreign = true
 			continue
+		}
+		if err == nil && int64(len(entries)) == first {
+			entries, err = r.older(conn, streams[i], entries, int(limit+1))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -163,6 +170,26 @@ func (r *reader) newest(conn *redis.Conn, streams []*Stream) (all []newest, sinc
 		all[i] = n
 	}
 	return all, since, nil
+}
+
+// older adds to the newest entries of a stream those before, a part at a time, until there are most: even one stream
+// may take too long to be loaded at once.
+func (r *reader) older(conn *redis.Conn, s *Stream, all []Entry, most int) ([]Entry, error) {
+	for len(all) < most {
+		last := all[len(all)-1].ID
+		part := min(perStream, most-len(all)) + 1 // last comes again: Redis before 6.2 cannot leave it out
+		ctx, cancel := context.WithTimeout(r.c.closing, patience)
+		more, err := conn.XRevRangeN(ctx, s.key, last, "-", int64(part)).Result()
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		if len(more) < 2 || more[0].ID != last {
+			break // the others have been dropped meanwhile
+		}
+		all = append(all, more[1:]...)
+	}
+	return all, nil
 }
 
 // sinceBy returns a since of Sink.Load, by what the clock of Redis was a moment ago. IDs are of

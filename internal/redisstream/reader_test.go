@@ -3,6 +3,8 @@ package redisstream
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/chert-http/chert/internal/testing/door"
 	"github.com/chert-http/chert/internal/testing/redistest"
 	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
@@ -202,6 +205,45 @@ func TestLoadTooMuch(t *testing.T) {
 		s.Wanted()
 	}
 	servertest.Eventually(t, "all to be read", func() bool { return c.Stats().Streams == len(streams) })
+}
+
+// A stream that takes too long to be loaded at once is loaded in parts, so that it does not keep others from being read.
+func TestLoadInParts(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := client(t, srv)
+	c.o.MaxLen = 2*perStream + 100
+	r := c.readers[0]
+	conn := c.redis.(*redis.Client).Conn()
+	defer conn.Close()
+	s := c.Stream("s", nil)
+	load := func(bad int) newest {
+		t.Helper()
+		r.bad = bad
+		all, _, err := r.newest(conn, []*Stream{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	for _, size := range []int{0, 1, perStream - 1, 1, 1, perStream - 1, 1, 98, 1, 1, 1000} { // more each time
+		burst(srv, s, 0, size)
+		whole := load(0)
+		srv.Must("CONFIG", "RESETSTAT")
+		parts := load(2)
+		if !reflect.DeepEqual(whole, parts) {
+			t.Errorf("%d entries from %s on, in parts %d from %s on", len(whole.entries), whole.base, len(parts.entries), parts.base)
+		}
+		_, calls, _ := strings.Cut(srv.Must("INFO", "commandstats"), "cmdstat_xrevrange:calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		if n, err := strconv.Atoi(calls); err != nil || n <= len(parts.entries)/(perStream+1) {
+			t.Errorf("%d entries by %d commands, %v", len(parts.entries), n, err)
+		}
+	}
+	srv.Must("XTRIM", s.key, "MAXLEN", "700") // what is older is not known
+	if n := load(2); len(n.entries) != 700 || !n.dropped {
+		t.Errorf("%d entries of 700, %v", len(n.entries), n.dropped)
+	}
 }
 
 // burst writes entries from..to-1 at one moment, as many processes do while a reader does not run.
