@@ -119,10 +119,13 @@ func (r *Room) Leave(c *websocket.Conn) {
 }
 
 // gone is called when a connection has left local or waited. The room itself makes none leave
-// with mu held.
+// with mu held. One that is in local has joined again since; if it has ended, it leaves that too.
 func (r *Room) gone(c *websocket.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.local.Has(c) {
+		return
+	}
 	delete(r.waiting, c)
 	r.absent(c)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 	"weak"
@@ -130,11 +131,14 @@ func (s *Store) Close() error {
 	return s.streams.Close()
 }
 
-// Room returns the room with a name of 1 to 512 bytes, the same one as long as the program has
-// it. It does not ask Redis.
+// Room returns the room with a name of 1 to 512 bytes, of which the first is not zero, the same
+// one as long as the program has it. It does not ask Redis.
 func (s *Store) Room(name string) (*Room, error) {
 	if err := checkName("room", name); err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(name, inboxPrefix) {
+		return nil, errors.New("redisroom: a room with a name that begins with a zero byte")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +240,11 @@ func (s *Store) at(ctx context.Context, set string) ([]who, error) {
 	return all, nil
 }
 
-// inboxOf returns the name of the stream of messages to users of a process. No room has it.
-func inboxOf(instance string) string { return "\x00" + instance }
+// inboxPrefix begins the names of streams that are no rooms.
+const inboxPrefix = "\x00"
+
+// inboxOf returns the name of the stream of messages to users of a process.
+func inboxOf(instance string) string { return inboxPrefix + instance }
 
 // inbox is a Store as the reader of its messages to users sees it.
 type inbox Store
