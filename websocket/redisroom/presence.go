@@ -2,6 +2,9 @@ package redisroom
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -38,10 +41,11 @@ type presence struct {
 
 	mu     sync.Mutex
 	have   map[string]map[string]int // how often a member is in a set
-	dirty  map[entry]bool            // what Redis is to be told
+	dirty  map[entry]bool            // what Redis is to be told, and whether it may have it
 	began  bool
 	lost   bool // Redis has been away, and may have lost what it was told
 	unsure bool // the last beat has failed; of run
+	failed bool // the last flush has
 	signal chan struct{}
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -80,7 +84,13 @@ func (p *presence) change(set, member string, by int) {
 	if len(members) == 0 {
 		delete(p.have, set)
 	}
-	p.dirty[entry{set, member}] = true
+	e := entry{set, member}
+	switch may, known := p.dirty[e]; {
+	case !known:
+		p.dirty[e] = by < 0
+	case by < 0 && !may: // nothing is to be told, or this would grow as long as Redis is away
+		delete(p.dirty, e)
+	}
 	if !p.began && p.ctx.Err() == nil {
 		p.began = true
 		p.done.Go(p.run)
@@ -173,19 +183,26 @@ func escape(name string) string {
 // flush tells Redis what has changed. What it refuses for good, since a key is something else, is not told again
 // before the set is: others would be told again with it, and without end.
 func (p *presence) flush() (err error) {
-	p.mu.Lock()
-	dirty := p.dirty
-	p.dirty = make(map[entry]bool)
-	in := make(map[entry]bool, len(dirty))
-	for e := range dirty {
-		in[e] = p.have[e.set][e.member] > 0
-	}
-	p.mu.Unlock()
-	if len(dirty) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	p.mu.Lock()
+	nothing, failed := len(p.dirty) == 0, p.failed
+	p.mu.Unlock()
+	switch {
+	case nothing:
+		return nil
+	case failed: // of what is sent to a Redis that does not respond it is not known whether it has it
+		if err := p.c.Redis().Ping(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	in, may := make(map[entry]bool, len(p.dirty)), maps.Clone(p.dirty)
+	for e := range p.dirty {
+		in[e] = p.have[e.set][e.member] > 0
+		p.dirty[e] = true
+	}
+	p.mu.Unlock()
 	pipe := p.c.Redis().Pipeline()
 	told := make(map[entry]*redis.IntCmd, len(in))
 	for e, there := range in {
@@ -200,11 +217,29 @@ func (p *presence) flush() (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e, cmd := range told {
+		has, now := in[e], p.have[e.set][e.member] > 0
 		if why := cmd.Err(); why != nil && redisstream.Temporary(why) {
-			p.dirty[e], err = true, why
+			err = why
+			if has = may[e] || in[e] && !undone(why); has || now {
+				p.dirty[e] = has
+				continue
+			}
+		}
+		if delete(p.dirty, e); has != now { // it has changed meanwhile
+			p.dirty[e] = has
 		}
 	}
+	p.failed = err != nil
 	return err
+}
+
+// undone reports whether the command of an error has done nothing.
+func undone(err error) bool {
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 // beat says that this process lives, and tells Redis again what it has lost: if it has been silent

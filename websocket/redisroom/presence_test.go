@@ -150,3 +150,45 @@ func TestDeadProcess(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What Redis does not know of those that join and leave while it is away is not kept, but that others have left is.
+func TestPresenceAway(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	d := door.Open(t, srv.Addr)
+	a := start(t, "redis://"+d.Addr, Options{})
+	known := a.client("room=lobby&user=known")
+	known.wants("joined")
+	set := a.presence.key(atRoom + "lobby")
+	servertest.Eventually(t, "Redis to know one", func() bool { return srv.Must("HLEN", set) == "1" })
+	d.Shut(true)
+	known.Close()
+	dirty := func(want int) {
+		t.Helper()
+		servertest.Eventually(t, fmt.Sprint(want, " to be kept"), func() bool {
+			a.presence.mu.Lock()
+			defer a.presence.mu.Unlock()
+			return len(a.presence.dirty) == want
+		})
+	}
+	servertest.Eventually(t, "Redis to be away", func() bool {
+		a.presence.mu.Lock()
+		defer a.presence.mu.Unlock()
+		return a.presence.failed
+	})
+	var all []*client
+	for n := range 10 {
+		all = append(all, a.client(fmt.Sprint("room=lobby&user=", n)))
+		all[n].wants("joined")
+	}
+	dirty(11)
+	for _, c := range all[1:] {
+		c.Close()
+	}
+	dirty(2)
+	d.Shut(false)
+	servertest.Eventually(t, "Redis to know the one that stays", func() bool {
+		return srv.Must("HKEYS", set) == a.presence.field("0")
+	})
+	dirty(0)
+}
