@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,11 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		Timeout: opt.Pause,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			return opt.Failures > 0 && int(c.ConsecutiveFailures) >= opt.Failures
+		},
+		// A key that is something else is no failure of Redis, which has all others.
+		IsSuccessful: func(err error) bool {
+			e, said := errors.AsType[redis.Error](err)
+			return err == nil || said && strings.Contains(e.Error(), "WRONGTYPE")
 		},
 	})
 	return s, nil

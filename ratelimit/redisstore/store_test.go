@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -414,6 +415,24 @@ func TestNew(t *testing.T) {
 	for _, o := range []Options{{Prefix: "a{"}, {Prefix: "a b"}, {Timeout: time.Microsecond}, {Failure: 3}, {Instances: -1}} {
 		if s, err := New(client, &o); err == nil {
 			t.Errorf("%+v: got %v", o, s)
+		}
+	}
+}
+
+// A key that is something else fails by itself: Redis decides about all others.
+func TestForeignKey(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	s := open(t, srv.URL(), Options{Failures: 1, Pause: time.Hour, Failure: FailureClosed,
+		Logger: slog.New(slog.DiscardHandler)})
+	l := limit(t, "l", "10/h", s)
+	srv.Must("LPUSH", s.key(&ratelimit.Claim{Limit: l, Key: []byte("foreign")}), "x")
+	for range 3 {
+		if d, err := l.Allow(t.Context(), "foreign", 1); !d.Failed || err == nil || errors.Is(err, ErrNotAsked) {
+			t.Errorf("foreign: %+v, %v", d, err)
+		}
+		if d, err := l.Allow(t.Context(), "other", 1); d.Failed || !d.Allowed || err != nil {
+			t.Errorf("other: %+v, %v", d, err)
 		}
 	}
 }
