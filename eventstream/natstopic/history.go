@@ -187,7 +187,7 @@ func events(all []stored, epoch uint64) []eventstream.Event {
 	out := make([]eventstream.Event, len(all))
 	for i := range all {
 		m := &all[i]
-		out[i] = eventstream.Event{ID: idOf(epoch, m.seq), Type: m.header.Get(fieldType), Data: string(m.data)}
+		out[i] = eventstream.Event{ID: idOf(epoch, m.seq), Type: typeOf(m.header), Data: string(m.data)}
 		if ms, err := strconv.ParseInt(m.header.Get(fieldRetry), 10, 64); err == nil && ms > 0 {
 			out[i].Retry = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 		}

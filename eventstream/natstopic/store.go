@@ -241,7 +241,16 @@ func (t *topic) subject() string { return t.s.o.Stream + ".topic." + t.token }
 const (
 	fieldType  = "Chert-Type"
 	fieldRetry = "Chert-Retry"
+	// fieldSpaced has a type, quoted, that begins or ends with spaces, which nats.go removes.
+	fieldSpaced = "Chert-Type-Spaced"
 )
+
+func typeOf(h nats.Header) string {
+	if spaced, err := strconv.Unquote(h.Get(fieldSpaced)); err == nil {
+		return spaced
+	}
+	return h.Get(fieldType)
+}
 
 // Publish implements eventstream.Source.
 func (t *topic) Publish(e eventstream.Event) (id string, err error) {
@@ -255,6 +264,9 @@ func (t *topic) Publish(e eventstream.Event) (id string, err error) {
 	m.Header.Set(jetstream.MsgIDHeader, token)
 	if e.Type != "" {
 		m.Header.Set(fieldType, e.Type)
+		if strings.Trim(e.Type, " \t") != e.Type {
+			m.Header.Set(fieldSpaced, strconv.Quote(e.Type))
+		}
 	}
 	if e.Retry > 0 {
 		m.Header.Set(fieldRetry, strconv.FormatInt(max(e.Retry.Milliseconds(), 1), 10))

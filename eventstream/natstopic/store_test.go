@@ -626,3 +626,26 @@ func TestRetry(t *testing.T) {
 		}
 	}
 }
+
+// A type arrives with the spaces that it begins and ends with.
+func TestSpacedType(t *testing.T) {
+	t.Parallel()
+	s := open(t, startServer(t, 0, t.TempDir()).ClientURL(), &Options{})
+	src := &topic{s: s, token: "news"}
+	for _, want := range []string{"a b", " a\tb ", "\ta", " ", `"a"`, ` "a\"`, " \xff"} {
+		if _, err := src.Publish(eventstream.Event{Type: want}); err != nil {
+			t.Fatal(err)
+		}
+		st, err := s.js.Stream(t.Context(), s.o.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := st.GetLastMsgForSubject(t.Context(), src.subject())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := events([]stored{{header: m.Header}}, 1)[0].Type; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
