@@ -25,9 +25,25 @@ const (
 	ahead = time.Minute
 )
 
+func (s folder) lockFile(name string) string {
+	return filepath.Join(s.Path, "locks", certmagic.StorageKeys.Safe(name)+".lock")
+}
+
+// TryLock implements certmagic.TryLocker. It does not wait until it is known that no process holds a lock, so what is
+// odd ends only if its file has not been written for long.
+func (s folder) TryLock(ctx context.Context, name string) (bool, error) {
+	file := s.lockFile(name)
+	if before := odd(file); before != nil {
+		if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()).Abs() > unheld+ahead {
+			removeSame(file, before)
+		}
+	}
+	return s.FileStorage.TryLock(ctx, name)
+}
+
 // Lock implements certmagic.Storage.
 func (s folder) Lock(ctx context.Context, name string) error {
-	file := filepath.Join(s.Path, "locks", certmagic.StorageKeys.Safe(name)+".lock")
+	file := s.lockFile(name)
 	if before := odd(file); before != nil {
 		select {
 		case <-time.After(unheld):

@@ -74,6 +74,39 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// TryLock removes what is odd once its file is old. certmagic asks authorities only then when to renew a certificate.
+func TestTryLock(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		lock string
+		age  time.Duration
+		got  bool
+		err  bool
+	}{
+		{"{", time.Hour, true, false},
+		{"{", -time.Hour, true, false}, // the clock was set back
+		{"{", 0, false, true},
+		{fmt.Sprintf(`{"created":%q}`, time.Now().Add(24*time.Hour).Format(time.RFC3339Nano)), time.Hour, true, false},
+		{fmt.Sprintf(`{"created":%q}`, time.Now().Add(time.Second).Format(time.RFC3339Nano)), time.Hour, false, false},
+	} {
+		s := folder{&certmagic.FileStorage{Path: t.TempDir()}}
+		file := filepath.Join(s.Path, "locks", "n.lock")
+		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(tt.lock), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		written := time.Now().Add(-tt.age)
+		if err := os.Chtimes(file, written, written); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.TryLock(t.Context(), "n"); got != tt.got || (err != nil) != tt.err {
+			t.Errorf("%s of %v ago: %v, %v", tt.lock, tt.age, got, err)
+		}
+	}
+}
+
 // Of all that wait for a damaged lock, one has it at a time.
 func TestDamagedForMany(t *testing.T) {
 	t.Parallel()
