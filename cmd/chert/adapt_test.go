@@ -61,7 +61,8 @@ func TestAdaptIncludes(t *testing.T) {
 	write(t, snippet, "\ndeny all; magic on;\n")
 	code, stdout, stderr := inProcess(t, "adapt", file)
 	want := file + ":1: include gone.conf is left out: there is no " + filepath.Join(dir, "gone.conf") + "\n" +
-		file + ":1: include snippets is left out: " + filepath.Join(dir, "snippets") + " is no file\n" + snippet + ":2: magic is left out\n"
+		file + ":1: include snippets is left out: " + filepath.Join(dir, "snippets") + " is no file\n" +
+		file + ":1: include may say who may have it, so nobody may: deny is \"all\"\n" + snippet + ":2: magic is left out\n"
 	if code != exitFailure || stderr != want || !strings.Contains(stdout, "deny = [\"all\"]\n\n[[site]]\nhosts = [\"b.example\"]") {
 		t.Errorf("%d %s\nwant %s\n%s", code, stderr, want, stdout)
 	}

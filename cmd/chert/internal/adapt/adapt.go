@@ -38,7 +38,8 @@ func NginxFiles(text string, source Source) (toml string, notes []Note, err erro
 	}
 	o := &output{lines: strings.Count(text, "\n") + 1}
 	if source != nil {
-		if all, err = (&includes{output: o, source: source, left: maxIncluded}).replaced(all); err != nil {
+		n := &includes{output: o, source: source, left: maxIncluded, guards: has(all, "server")}
+		if all, err = n.replaced(all); err != nil {
 			return "", nil, err
 		}
 	}

@@ -208,6 +208,9 @@ func (c *caddy) fileServer(s *site, d *directive) {
 		s.key("index", list(d.words[1:]))
 	default:
 		c.unknown(d)
+		if d.lost { // it may have hide
+			c.denied(s, d)
+		}
 	}
 }
 
@@ -238,6 +241,10 @@ func (c *caddy) basicAuth(d *directive, table func(name string, lines ...string)
 	var users []string
 	for i := range d.block {
 		u := &d.block[i]
+		if u.lost {
+			c.unknown(u)
+			continue
+		}
 		if slices.ContainsFunc(d.block[:i], func(o directive) bool { return o.name() == u.name() }) {
 			c.note(u.line, "the user %s is there already", u.name())
 			continue

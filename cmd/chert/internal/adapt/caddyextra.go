@@ -21,6 +21,8 @@ func (c *caddy) header(d *directive, args []string, add func(name string, lines 
 		line := "{ " + quote(plain) + " = " + quote(value) + " }"
 		switch {
 		case name == "defer":
+		case in.lost:
+			c.unknown(in)
 		case strings.Contains(value, "{"):
 			c.note(in.line, "header %s is left out: the value has a placeholder, which chert would send as it is", name)
 		case !fieldName(plain) || len(name) > len(plain)+1:

@@ -58,9 +58,12 @@ func withholds(d *directive) bool {
 	return isGuard(d)
 }
 
+// deniesNote is the end of a note of what denies all.
+const deniesNote = `, so nobody may: deny is "all"`
+
 // denied is for a directive that is left out and says who may have what l is.
 func (t *inServer) denied(d *directive, l *level) {
-	t.note(d.line, "%s %s who may have it, so nobody may: deny is \"all\"", d.name(), d.says())
+	t.note(d.line, "%s %s who may have it%s", d.name(), d.says(), deniesNote)
 	l.key("deny", nobody)
 	t.guarded = t.guarded || l.name == "site"
 }

@@ -26,7 +26,7 @@ type includes struct {
 	source Source
 	left   int      // of maxIncluded
 	within []string // the files that include the one at hand
-	server bool     // a server block is around what is at hand
+	guards bool     // what is at hand may say who may have something: it is in http, beside servers or in one
 }
 
 // An origin is a file whose lines are numbered from base on, so that a line of a note tells the file too.
@@ -40,10 +40,10 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 	for i := range all {
 		d := all[i]
 		if d.block != nil {
-			outer := n.server
-			n.server = outer || d.name() == "server"
+			outer := n.guards
+			n.guards = outer || d.name() == "server" || d.name() == "http"
 			d.block, err = n.replaced(d.block)
-			if n.server = outer; err != nil {
+			if n.guards = outer; err != nil {
 				return nil, err
 			}
 			if d.block == nil {
@@ -72,11 +72,11 @@ func (n *includes) replaced(all []directive) (out []directive, err error) {
 	return out, nil
 }
 
-// lost leaves out a file. In a server or a location the include stays as a guard, so that all clients are denied: nginx
-// does not start without the file, and the file may be what denies some of them.
+// lost leaves out a file. In http, a server or a location the include stays as a guard, so that all clients are denied:
+// nginx does not start without the file, and the file may be what denies some of them.
 func (n *includes) lost(d directive, err error) []directive {
 	n.note(d.line, "include %s is left out: %v", d.arg(0), err)
-	if d.lost = true; !n.server {
+	if d.lost = true; !n.guards {
 		return nil
 	}
 	return []directive{d}

@@ -47,7 +47,13 @@ func TestInclude(t *testing.T) {
 		{server("root /w; location /b/ { allow all; }\ninclude gone;"), site + nobody + "[[site.route]]\npath = \"/b/{path...}\"\nroot = \"/w/b\"\n", ":2: include gone is left out"},
 		{server("root /w; location ~ \\.sql$ { include gone; }"), site + "hidden = [\"*.sql\"]\n", ":1: include gone is left out"},
 		{server("root /w; include gone/proxy_params;"), site, ":1: include gone/proxy_params is left out"},
-		{server("root /w;") + " include gone;", site, ":1: include gone is left out"}, // which may have other servers
+		{server("root /w;") + " include gone;", site + nobody, ":1: include may say who may have it, so nobody may"},
+		{"http { include gone; " + server("root /w; location /b/ { allow all; }") + "}", site + nobody + "[[site.route]]\npath = \"/b/{path...}\"\nroot = \"/w/b\"\n",
+			":1: include gone is left out: there is no gone"},
+		{"http { include gone/mime.types; include gone/fastcgi_params; " + server("root /w;") + "}", site, "fastcgi_params is left out"},
+		{"include gone; http { " + server("root /w;") + "}", site, ":1: include gone is left out"}, // beside http are modules
+		{server("include gone; return 301 https://b.example$request_uri;"), "\n[[redirect]]\nhosts = [\"a.example\"]\nto = \"https://b.example{uri}\"\nstatus = 301\n",
+			":1: include may say who may have it; the redirect is for all"},
 		{server("root /w; include itself;"), site, "itself:1: include itself is left out: it is in itself"},
 		{server("root /w; include other;"), site, "another:1: include other is left out: it is in itself"},
 		{server("root /w; include deep0;"), site + nobody, "deep31:1: include deep32 is left out: files are more than 32 deep"},
@@ -70,6 +76,26 @@ func TestInclude(t *testing.T) {
 		}
 		if tt.note == "" && said != "" || !strings.Contains(said, tt.note) || out != want {
 			t.Errorf("%s:\n%s\nsaid %s\nwant\n%s\nand %s", tt.in, out, said, want, tt.note)
+		}
+	}
+}
+
+// Where a Caddyfile imports a file in a block, what is in that is not taken for something else, nor left open.
+func TestImportInBlock(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, out string }{
+		{"header {\n import gone\n }", ""},
+		{"header {\n X y\n import gone\n }", "[[site.response_headers]]\nset = { \"X\" = \"y\" }\n"},
+		{"file_server {\n import gone\n }", "deny = [\"all\"]\n"},
+		{"basic_auth {\n a b\n import gone\n }", "[site.basic_auth]\nusers = { \"a\" = \"b\" }\n"},
+	} {
+		out, notes, err := Caddy("http://a.example {\n root * /w\n file_server\n " + tt.in + "\n}\n")
+		if err != nil || len(notes) == 0 || !strings.HasPrefix(notes[0].Text, "import is left out") {
+			t.Errorf("%s: %v, %v", tt.in, notes, err)
+		}
+		const site = "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\nroot = \"/w\"\n"
+		if want := site + tt.out; out != want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.in, out, want)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func inherit(outer, inner []directive) []directive {
 }
 
 func (t *inServer) read(all []directive) {
-	s := t.site
+	s, before := t.site, len(t.notes)
 	for i := range all { // what locations need
 		if all[i].name() == "root" {
 			t.root = all[i].arg(0)
@@ -129,6 +129,10 @@ func (t *inServer) read(all []directive) {
 	t.kept()
 	if s.name == "redirect" {
 		s.redirects()
+		for i := range t.notes[before:] { // as in nginx, which answers before it looks who may have something
+			note := &t.notes[before+i]
+			note.Text = strings.Replace(note.Text, deniesNote, "; the redirect is for all", 1)
+		}
 	} else if served && returned == nil && !t.whole {
 		s.keys = slices.DeleteFunc(s.keys, func(line string) bool { return strings.HasPrefix(line, "root = ") })
 		s.keys = append([]string{"root = " + quote(t.root)}, s.keys...)
