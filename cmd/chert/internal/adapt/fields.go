@@ -75,7 +75,7 @@ func (t *inServer) rules(d *directive, patterns []string, l *level) {
 		}
 		lines = append(lines, quote(name)+" = "+quote(strings.Join(l.fields[name], ", ")))
 	}
-	t.site.table("[site.rules]", "match = "+list(patterns), "headers = { "+strings.Join(lines, ", ")+" }")
+	l.table("["+l.name+".rules]", "match = "+list(patterns), "headers = { "+strings.Join(lines, ", ")+" }")
 }
 
 func mapsKeys(all map[string][]string) func(yield func(string) bool) {

@@ -42,12 +42,14 @@ func (t *inServer) location(d *directive) {
 	switch {
 	case regular:
 		t.matching(d, how, path)
+	case t.falls && how != "=" && path != "/" && routable(path) && onlyFields(d.block):
+		t.folder(d, how, path)
 	case how != "=" && path != "/" && strings.HasSuffix(path, "/") && onlyFields(d.block) && !t.relaxed(d, path) &&
 		!t.hiddenBeside(path):
-		t.files(d, []string{strings.Trim(path, "/") + "/**"})
+		t.files(d, []string{strings.Trim(path, "/") + "/**"}, t.site.level())
 	case how == "=" && routable(path) && onlyFields(d.block) && !t.relaxed(d, path) && t.isFile(d, path) &&
 		!t.hiddenBeside(path):
-		t.files(d, []string{literal.Replace(path)})
+		t.files(d, []string{literal.Replace(path)}, t.site.level())
 	case (how == "=" || how == "" || how == "^~") && routable(path):
 		t.route(d, how, path)
 	default:
@@ -165,6 +167,51 @@ func onlyFields(all []directive) bool {
 		}
 	}
 	return fields
+}
+
+// falls reports whether try_files of a server, or of its location /, ends in a file: in nginx that answers only for
+// what is missing there, in chert for what is missing and has no route of its own.
+func falls(all []directive) bool {
+	return slices.ContainsFunc(all, func(d directive) bool {
+		last := d.words[len(d.words)-1]
+		return d.name() == "try_files" && strings.HasPrefix(last, "/") ||
+			d.name() == "location" && len(d.words) == 2 && last == "/" && falls(d.block)
+	})
+}
+
+// folder is a location for what is below a path, whose files have header fields, and that try_files of others is not
+// for.
+func (t *inServer) folder(d *directive, how, path string) {
+	bare := *d
+	bare.block = slices.DeleteFunc(slices.Clone(d.block), func(in directive) bool {
+		return in.name() == "expires" || in.name() == "add_header"
+	})
+	before := len(t.site.routes)
+	if t.route(&bare, how, path); len(t.site.routes) == before { // there is one
+		return
+	}
+	r := t.site.routes[before]
+	t.files(d, []string{"**"}, r.level())
+	if how != "^~" {
+		t.ruled = append(t.ruled, r)
+	}
+}
+
+// rule has the fields of locations for files with some extensions hold in folders too: they come first in nginx.
+func (t *inServer) rule() {
+	const head, match = "[[site.", "rules]]\nmatch = [\"*."
+	for _, table := range t.site.tables {
+		if own, ok := strings.CutPrefix(table, head+match); ok {
+			for _, r := range t.ruled {
+				r.tables = append(r.tables, head+"route."+match+own)
+			}
+		}
+	}
+}
+
+// isPrefix reports whether a location is for paths below one.
+func isPrefix(d *directive) bool {
+	return (len(d.words) == 2 || d.arg(0) == "^~") && d.words[len(d.words)-1] != "/"
 }
 
 // internalHeaders: the fields of an error page's location are those of the routes that answer with it.

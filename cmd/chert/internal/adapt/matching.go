@@ -155,12 +155,12 @@ func (t *inServer) matching(d *directive, how, expression string) {
 	status := refusal(d.block)
 	if m := extensions.FindStringSubmatch(expression); m != nil {
 		if patterns := endings(expression); patterns != nil {
-			t.files(d, patterns)
+			t.files(d, patterns, t.site.level())
 			return
 		}
 	}
 	if m := names.FindStringSubmatch(expression); m != nil && status == "" {
-		t.files(d, []string{m[1] + "*." + m[2]})
+		t.files(d, []string{m[1] + "*." + m[2]}, t.site.level())
 		return
 	}
 	if status != "" && dots.MatchString(expression) {
@@ -211,10 +211,14 @@ func forNobody(block []directive) bool {
 }
 
 // files is a location for the names of files.
-func (t *inServer) files(d *directive, patterns []string) {
-	l := &level{fields: make(map[string][]string)}
-	if refusal(d.block) != "" {
+func (t *inServer) files(d *directive, patterns []string, of *level) {
+	l := &level{name: of.name, table: of.table, fields: make(map[string][]string)}
+	switch {
+	case refusal(d.block) != "":
 		t.hide(patterns, true)
+	case t.falls && strings.HasPrefix(d.arg(0), "~"):
+		t.note(d.line, "location %s: what is missing is answered as try_files of others says, where nginx has 404",
+			d.arg(1))
 	}
 	for i := range d.block {
 		in := &d.block[i]

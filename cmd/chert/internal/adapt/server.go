@@ -20,6 +20,8 @@ type inServer struct {
 	folders  map[string]string
 	whole    bool        // a route is for all that no other is for
 	guarded  bool        // deny is "all" in place of a directive that is left out
+	falls    bool        // try_files ends in a file, which is not for what other locations are for
+	ruled    []*route    // of folders, in which rules of the site's files hold too
 	around   []directive // what locations inherit
 	own      *level      // the server's, for locations
 	moved    []directive // rewrite of the server, which may be for locations
@@ -77,7 +79,7 @@ func (t *inServer) read(all []directive) {
 			t.root = all[i].arg(0)
 		}
 	}
-	t.folders, t.around, t.outer = t.internal(all), all, t.root
+	t.folders, t.around, t.outer, t.falls = t.internal(all), all, t.root, falls(all)
 	l := s.level()
 	if rest, d := t.everything(all); d != nil {
 		all, t.around = inherit(rest, d.block), nil
@@ -124,6 +126,7 @@ func (t *inServer) read(all []directive) {
 		}
 	}
 	t.nothing(l, served)
+	t.rule()
 	t.site.exact()
 	t.rewrites()
 	t.kept()
@@ -165,7 +168,7 @@ func (t *inServer) everything(all []directive) (rest []directive, d *directive) 
 				return nil, nil
 			}
 			continue
-		case t.folders[l.arg(1)] == "" && !onlyFields(l.block) && !t.hides(l):
+		case t.folders[l.arg(1)] == "" && !onlyFields(l.block) && !t.hides(l), t.falls && isPrefix(l):
 			return nil, nil
 		}
 		rest = append(rest, *l)
