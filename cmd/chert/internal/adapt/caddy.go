@@ -26,6 +26,7 @@ type caddy struct {
 	auths    []*directive // basic_auth of some paths
 	guarded  []string     // patterns of routes that not all clients may have
 	moved    []*site      // redirects of some of its hosts
+	whole    *directive   // reverse_proxy for all
 	asks     int          // how many forward_auth are for all: of several one would be in place of the others
 }
 
@@ -92,7 +93,10 @@ func (c *caddy) site(d *directive) {
 		if in.name() == "forward_auth" {
 			c.asks++
 		}
-		if args := unmatched(in); in.name() == "root" && len(args) == 1 {
+		if args := unmatched(in); in.name() == "reverse_proxy" && len(args) > 0 &&
+			!strings.HasPrefix(args[0], "/") && !strings.HasPrefix(args[0], "@") {
+			c.whole = in
+		} else if in.name() == "root" && len(args) == 1 {
 			c.root = args[0]
 		} else if in.name() == "root" {
 			c.roots = true

@@ -237,3 +237,30 @@ func TestCaddyPasswords(t *testing.T) {
 		tt.run(t)
 	}
 }
+
+// reverse_proxy with a named matcher is a route for each of its paths; one for WebSockets needs none. Of another a note
+// says what becomes of the site.
+func TestCaddyNamedProxy(t *testing.T) {
+	t.Parallel()
+	const (
+		begin = "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\n"
+		all   = begin + "proxy = \"b:1\"\n"
+		none  = begin + "[[site.route]]\npath = \"/{path...}\"\nrespond = 502\n"
+		ws    = "@m {\nheader Connection *Upgrade*\nheader Upgrade websocket\n}\n"
+		left  = "reverse_proxy @m is left out: want [[site.route]] with a path and proxy; here all is 502"
+	)
+	for _, tt := range []caddyCase{
+		{"@m path /x/* /y\nreverse_proxy @m c:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n" +
+			"[[site.route]]\npath = \"/y\"\nproxy = \"c:1\"\n", ""},
+		{ws + "reverse_proxy @m b:1\nreverse_proxy b:1\n", all, ""},
+		{"@m header Upgrade websocket\nreverse_proxy * b:1\nreverse_proxy @m b:1\n", all, ""},
+		{ws + "reverse_proxy @m c:1\nreverse_proxy b:1\n", none, left},
+		{ws + "reverse_proxy @m b:1\n", none, left},
+		{"@m header X-A y\nreverse_proxy @m b:1\nreverse_proxy b:1\n", none, left},
+		{"@m method POST\nreverse_proxy @m b:1\nreverse_proxy b:1\n", none, left},
+		{"@m path /x *.png\nreverse_proxy @m c:1\nreverse_proxy b:1\n", none, left},
+	} {
+		tt.in = "http://a.example {\n" + tt.in + "}\n"
+		tt.run(t)
+	}
+}

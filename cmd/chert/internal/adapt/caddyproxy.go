@@ -30,8 +30,18 @@ func pathOf(matcher string) (pattern string, below, ok bool) {
 func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 	if len(args) > 0 && (strings.HasPrefix(args[0], "/") || strings.HasPrefix(args[0], "@")) {
 		pattern, below, ok := pathOf(args[0])
-		if !ok {
-			c.note(d.line, "reverse_proxy %s is left out: want [[site.route]] with a path and proxy", args[0])
+		switch paths := c.paths(args[0]); {
+		case c.upgrades(d, args):
+			return
+		case paths != nil:
+			c.used = append(c.used, args[0])
+			for _, path := range paths {
+				c.reverseProxy(s, d, append([]string{path}, args[1:]...))
+			}
+			return
+		case !ok:
+			c.note(d.line, "reverse_proxy %s is left out: want [[site.route]] with a path and proxy; here all is %s",
+				args[0], unpassed)
 			s.refuse("/{path...}", unpassed)
 			return
 		}
@@ -49,6 +59,39 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 	if !c.forward(d, args, s.key, s.table, "site") {
 		s.refuse("/{path...}", unpassed)
 	}
+}
+
+// paths returns those that a named matcher is for, nil if it is for others or routes cannot be for all of them.
+func (c *caddy) paths(matcher string) []string {
+	test := c.test(matcher)
+	if len(test) < 2 || test[0] != "path" || slices.ContainsFunc(test[1:], func(path string) bool {
+		_, _, ok := pathOf(path)
+		return !ok
+	}) {
+		return nil
+	}
+	return test[1:]
+}
+
+// upgrades reports whether a reverse_proxy is for WebSockets, which the one for all forwards to the same servers.
+func (c *caddy) upgrades(d *directive, args []string) bool {
+	m := c.matchers[args[0]]
+	if m == nil || c.whole == nil || d.block != nil || c.whole.block != nil ||
+		!slices.Equal(args[1:], unmatched(c.whole)) {
+		return false
+	}
+	lines := m.block
+	if len(m.words) > 1 {
+		lines = append([]directive{{words: m.words[1:]}}, lines...)
+	}
+	if len(lines) == 0 || slices.ContainsFunc(lines, func(in directive) bool {
+		return in.name() != "header" || !strings.EqualFold(in.arg(0), "Connection") &&
+			!strings.EqualFold(in.arg(0), "Upgrade")
+	}) {
+		return false
+	}
+	c.used = append(c.used, args[0])
+	return true
 }
 
 // everything reports whether a route is for all that no other is for.
