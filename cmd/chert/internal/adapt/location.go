@@ -256,7 +256,7 @@ func (t *inServer) route(d *directive, how, path string) {
 		case "root":
 			root = join(in.arg(0), path)
 		case "return":
-			done = t.answer(in, r) || done
+			done = t.answer(in, r, d.block) || done
 		case "rewrite":
 			if shift == nil {
 				t.note(in.line, "rewrite of a location is left out: want [[site.route.rewrite]]")
@@ -350,8 +350,8 @@ func ofFiles(line string) bool {
 	return key == "listing" || key == "index" || key == "try" || key == "root"
 }
 
-// answer translates return of a location.
-func (t *inServer) answer(d *directive, r *route) bool {
+// answer translates return of a location, with what is beside it.
+func (t *inServer) answer(d *directive, r *route, beside []directive) bool {
 	if status, to, ok := t.returned(d); ok {
 		// Of plain HTTP, as the server is; chert's is of the request's own scheme.
 		if rest, ok := strings.CutPrefix(to, "http://{host}/"); ok {
@@ -377,6 +377,21 @@ func (t *inServer) answer(d *directive, r *route) bool {
 		t.note(d.line, "the text of return is left out: it has no variables")
 	case body != "":
 		r.key("body", quote(body))
+		if text := t.textType(beside); text != "" && !slices.ContainsFunc(beside, func(o directive) bool {
+			return o.name() == "add_header" && strings.EqualFold(o.arg(0), "Content-Type")
+		}) {
+			r.table("[site.route.response_headers]", "set = { "+quote("Content-Type")+" = "+quote(text)+" }")
+		}
 	}
 	return true
+}
+
+// textType returns default_type for the text of return, "" if chert needs none: that of http is often for files alone.
+func (t *inServer) textType(beside []directive) string {
+	found := t.defaultType(beside)
+	own := t.own != nil && has(beside, "default_type")
+	if strings.HasPrefix(found, "text/plain") || found == "application/octet-stream" && !own {
+		return ""
+	}
+	return found
 }

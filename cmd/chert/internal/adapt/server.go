@@ -110,7 +110,7 @@ func (t *inServer) read(all []directive) {
 		}
 	}
 	own := len(l.fields) > 0
-	t.finish(l, !t.whole)
+	t.finish(l, !t.whole && returned == nil)
 	for i := range all {
 		d := &all[i]
 		switch {
@@ -255,7 +255,7 @@ func (t *inServer) returnAll(d *directive) bool {
 	}
 	r := new(route)
 	r.key("path", quote("/"))
-	if !t.answer(d, r) {
+	if !t.answer(d, r, t.around) {
 		return false
 	}
 	t.site.add(r)

@@ -289,3 +289,25 @@ func TestNginxUnanswered(t *testing.T) {
 		}
 	}
 }
+
+// The text of return has the type that default_type says, unless that is the one of all files.
+func TestReturnedType(t *testing.T) {
+	t.Parallel()
+	const json = "[[site.route.response_headers]]\nset = { \"Content-Type\" = \"application/json\" }\n"
+	for _, tt := range []struct {
+		in, out string
+		notes   int
+	}{
+		{"location = /h { default_type application/json; return 200 '{}'; }", "path = \"/h\"\nrespond = 200\nbody = \"{}\"\n" + json, 0},
+		{"default_type application/json; location = /h { return 404 '{}'; }", "path = \"/h\"\nrespond = 404\nbody = \"{}\"\n" + json, 1},
+		{"default_type application/json; return 200 '{}';", "path = \"/\"\nrespond = 200\nbody = \"{}\"\n" + json, 0},
+		{"location = /h { default_type application/json; add_header Content-Type a/b always; return 200 x; }", "path = \"/h\"\nrespond = 200\nbody = \"x\"\nheaders = { \"Content-Type\" = \"a/b\" }\n", 0},
+		{"location = /h { default_type application/json; return 204; }", "path = \"/h\"\nrespond = 204\n", 0},
+		{"location = /h { return 200 x; }", "path = \"/h\"\nrespond = 200\nbody = \"x\"\n", 0},
+	} {
+		out, notes, err := Nginx("http { default_type application/octet-stream; server { listen 80; server_name a.example; " + tt.in + " } }")
+		if want := "listen = [\":80\"]\n\n[[site]]\nhosts = [\"a.example\"]\n[[site.route]]\n" + tt.out; out != want || len(notes) > tt.notes || err != nil {
+			t.Errorf("%s:\n%s\n%v, %v, want\n%s", tt.in, out, notes, err, want)
+		}
+	}
+}
