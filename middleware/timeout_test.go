@@ -214,19 +214,6 @@ func TestTimeoutServers(t *testing.T) {
 		case "/body":
 			_, err := io.ReadAll(r.Body)
 			bodies <- err
-		case "/hijack":
-			c, rw, err := w.(http.Hijacker).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			time.Sleep(30 * time.Millisecond) // past the limit
-			if err := r.Context().Err(); err != nil {
-				t.Errorf("hijacked: %v", err)
-			}
-			rw.WriteString("mine")
-			rw.Flush()
 		case "/taken-slowly":
 			b := make([]byte, 1<<20)
 			for {
@@ -258,15 +245,35 @@ func TestTimeoutServers(t *testing.T) {
 		}
 		conn.Close()
 
-		conn, all = dial(t, url, "GET /hijack HTTP/1.1\r\nHost: h\r\n\r\n")
-		if got := all(); got != "mine" {
-			t.Errorf("got %q", got)
-		}
-		conn.Close()
-
 		conn, _ = dial(t, url, "GET /taken-slowly HTTP/1.1\r\nHost: h\r\n\r\n")
 		if err := <-bodies; err == nil {
 			t.Error("the write ended without an error")
+		}
+		conn.Close()
+	})
+}
+
+// On servers: a connection that was hijacked in time has no limit.
+func TestTimeoutHijacked(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second // a busy machine must not be late with the hijack
+	servers(t, Timeout(&TimeoutOptions{Limit: limit})(hf(func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		time.Sleep(limit + limit/10) // past the limit
+		if err := r.Context().Err(); err != nil {
+			t.Errorf("hijacked: %v", err)
+		}
+		rw.WriteString("mine")
+		rw.Flush()
+	})), func(t *testing.T, url string, _ *http.Client) {
+		conn, all := dial(t, url, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+		if got := all(); got != "mine" {
+			t.Errorf("got %q", got)
 		}
 		conn.Close()
 	})
