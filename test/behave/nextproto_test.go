@@ -336,7 +336,7 @@ func TestNextProtoGoexit(t *testing.T) {
 			},
 		}, servertest.ListenTCP(t), cert)
 		c, _ := servertest.TLSOver(t, ts.Dial().Conn, roots, "x")
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+		c.SetDeadline(time.Now().Add(servertest.Patience))
 		c.Ended()
 		servertest.Await(t, closed, "StateClosed")
 	})
