@@ -59,8 +59,11 @@ func TestFailures(t *testing.T) {
 				s.Head()
 				c.server(s)
 			}()
-			conn := NewConn(a)
-			x, f := conn.Do(t.Context(), &Request{Head: []byte(get), ResponseTimeout: 200 * time.Millisecond,
+			conn, limit := NewConn(a), servertest.Patience
+			if c.name == "late" {
+				limit = 50 * time.Millisecond
+			}
+			x, f := conn.Do(t.Context(), &Request{Head: []byte(get), ResponseTimeout: limit,
 				Limits: http1.Limits{HeadBytes: 1000}}, (*Conn).Close)
 			got := ""
 			if x != nil {
