@@ -80,12 +80,11 @@ func TestEventStreams(t *testing.T) {
 	for _, e := range open {
 		e.upTo("two\n\n")
 	}
-	if n := s.Stats(); n.Connections.EventStreams != 50 || n.Running != 0 {
-		t.Errorf("%+v, %d run", n.Connections, n.Running)
+	if n := s.Stats().Connections; n.EventStreams != 50 {
+		t.Errorf("%+v", n)
 	}
-	if r := s.RunningRequests(100); len(r) != 0 {
-		t.Errorf("%+v", r)
-	}
+	// A stream has events before its handler returns.
+	servertest.Eventually(t, "no handler runs", func() bool { return s.Stats().Running == 0 && len(s.RunningRequests(100)) == 0 })
 	// Some leave, each in its way.
 	open[0].CancelRead(quic.StreamErrorCode(codec.RequestCancelled))
 	open[1].CancelRead(quic.StreamErrorCode(codec.NoError))
@@ -435,11 +434,11 @@ func TestWebSocketOutlivesDeadlines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const limit = 500 * time.Millisecond
+	const limit = 2 * time.Second // for the handshake, too, on a busy machine
 	s := serve(t, &chert.Server{Handler: h, ExtendedConnect: true, ReadTimeout: limit, WriteTimeout: limit, ReadHeaderTimeout: limit})
 	c := s.raw()
 	for _, e := range []*exchange{c.socket(), c.socket(text("a"))} {
-		time.Sleep(2 * limit) // longer than any of them
+		time.Sleep(limit + limit/4) // longer than any of them
 		e.Write(text("b"))
 		e.upTo(echoes("b"))
 	}

@@ -172,11 +172,14 @@ func TestMaxConnsPerAddr(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	h, begun, release := waits()
-	s := serve(t, &chert.Server{Handler: h, IdleTimeout: 200 * time.Millisecond})
-	silent, used, busy := s.raw(), s.raw(), s.raw()
+	s := serve(t, &chert.Server{Handler: h, IdleTimeout: 2 * time.Second}) // within which a busy machine makes each request
+	busy := s.raw()
 	e := busy.open(true, headers(path(get, "/wait")...))
 	servertest.Await(t, begun, "the handler")
-	aways := map[string]chan []uint64{"silent": silent.goAways(), "used": used.goAways()}
+	silent := s.raw()
+	aways := map[string]chan []uint64{"silent": silent.goAways()}
+	used := s.raw()
+	aways["used"] = used.goAways()
 	used.get("/")
 	for name, c := range map[string]*raw{"silent": silent, "used": used} {
 		if got := c.ended(); got != "CLOSE H3_NO_ERROR" {
