@@ -20,7 +20,7 @@ import (
 func conversation(t testing.TB, ts *engines.Server, in []byte) []byte {
 	c := servertest.Dial(t, ts.ListenAddr)
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(servertest.Patience))
 	go c.Write(in) // no FIN after it: that would be a client that is gone
 	out, err := io.ReadAll(c.R)
 	if servertest.IsTimeout(err) {

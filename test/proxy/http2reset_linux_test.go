@@ -67,6 +67,7 @@ func TestCountedOnceHTTP2(t *testing.T) {
 		st := ts.Server.Stats().Connections
 		return st.Accepted > 0 && st.Open == 0
 	})
+	servertest.Eventually(t, "both requests are counted", func() bool { return requests() >= 2 })
 	if n := requests(); n != 2 {
 		t.Errorf("%d requests were counted", n)
 	}

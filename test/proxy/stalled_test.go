@@ -23,7 +23,7 @@ import (
 func TestSlowClient(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		o := start(t, func(c *conn) {
-			c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // its limit for a request
+			c.SetReadDeadline(time.Now().Add(servertest.Soon)) // its limit for a request
 			io.Copy(io.Discard, c.r)
 		})
 		s := &setup{}
@@ -45,7 +45,7 @@ func TestSlowClient(t *testing.T) {
 func TestSlowClientHTTP2(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		o := http2Server(t, engines.NetHTTP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			http.NewResponseController(w).SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(servertest.Soon))
 			io.Copy(io.Discard, r.Body)
 			panic(http.ErrAbortHandler)
 		}))
@@ -72,7 +72,7 @@ func TestSlowClientHTTP2(t *testing.T) {
 // TestSlowReader: a server that cuts a response off because the client does not take it has not failed. One that
 // cuts off what the client takes has.
 func TestSlowReader(t *testing.T) {
-	const late = 1500 * time.Millisecond // the server's limit for a piece, more than origin.SlowClient
+	const late = 2500 * time.Millisecond // the server's limit for a piece, more than origin.SlowClient, on a busy machine, too
 	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
 		for _, from := range []string{"HTTP/1", "HTTP/2"} {
 			t.Run(fmt.Sprint(from, " to ", protocol), func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestSlowReader(t *testing.T) {
 
 // TestUnreadUpload: a server that reads no more of a body has a limit of time. A client that sends it slowly has not.
 func TestUnreadUpload(t *testing.T) {
-	const late = 300 * time.Millisecond
+	const late = servertest.Soon // in which the server must answer what is whole
 	for _, protocol := range []proxy.Protocol{proxy.ProtocolHTTP1, proxy.ProtocolHTTP2} {
 		t.Run(fmt.Sprint(protocol), func(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
@@ -170,7 +170,7 @@ func TestUnreadEndHTTP2(t *testing.T) {
 			}
 		}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
 		s := &setup{}
-		s.up.Protocol, s.up.StallTimeout, s.up.ResponseTimeout = proxy.ProtocolHTTP2, 300*time.Millisecond, 300*time.Millisecond
+		s.up.Protocol, s.up.StallTimeout, s.up.ResponseTimeout = proxy.ProtocolHTTP2, servertest.Soon, servertest.Soon
 		client := s.start(t, e, o.addr()).Dial()
 		client.Send(get)
 		if res, _ := client.Response("GET"); res.StatusCode != 204 { // the window is known then
