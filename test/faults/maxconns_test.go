@@ -151,10 +151,12 @@ func TestIdleLongestGivesWay(t *testing.T) {
 			c.Send(servertest.GET)
 			c.Status(200)
 			all = append(all, c)
+			servertest.Eventually(t, "it is idle", func() bool { return fs.Server.Stats().Connections.Active == 0 })
 			time.Sleep(3 * time.Millisecond) // another tick of the clock
 		}
 		all[0].Send(servertest.GET)
 		all[0].Status(200)
+		servertest.Eventually(t, "it is idle again", func() bool { return fs.Server.Stats().Connections.Active == 0 })
 		for _, i := range []int{1, 2, 3, 4, 5, 0} {
 			c := fs.Dial()
 			c.Send(servertest.GET[:10]) // a part: it is kept
