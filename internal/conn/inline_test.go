@@ -197,7 +197,8 @@ func TestHeldIsWritten(t *testing.T) {
 		{name: "waits for a body", b: func(f *fake, release <-chan bool) Next {
 			b := make([]byte, 10)
 			n, err := f.Read(b)
-			if err != nil || !f.waited() {
+			// On a busy machine the watch may write the first answer, and the body be there, before the read.
+			if err != nil || !f.waited() && f.lates.Load() == 0 {
 				t.Errorf("read %q, %v; waited %v", b[:n], err, f.waited())
 			}
 			return last(f, "b:"+string(b[:n]))
