@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // Layer is a conn.Layer for tests. Its records are a length of two bytes and 1 to
@@ -174,7 +175,7 @@ func (c *LayerConn) sendClose() error {
 		return nil
 	}
 	c.closed = true
-	c.Conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	c.Conn.SetWriteDeadline(time.Now().Add(servertest.Soon))
 	_, err := c.Conn.Write(c.l.Close(nil))
 	return err
 }
