@@ -44,7 +44,7 @@ type epoll struct {
 	out []Event
 	n   int
 	err error
-	try func() bool
+	try func(uintptr) bool
 	// waits is how often the kernel was asked.
 	waits uint64
 }
@@ -81,7 +81,7 @@ func New(busy *atomic.Bool) (Poller, error) {
 		return nil, err
 	}
 	p := &epoll{fd: fd, wakeFD: -1, busy: busy, alone: runtime.GOMAXPROCS(0) == 1}
-	p.try = p.fetch
+	p.try = func(uintptr) bool { return p.fetch() }
 	if p.parker, err = newParker(fd, "epoll"); err != nil {
 		return nil, err
 	}

@@ -251,3 +251,19 @@ func TestYield(t *testing.T) {
 		r.Close()
 	}
 }
+
+// What Wait does to park allocates nothing.
+func TestParkAllocations(t *testing.T) {
+	p := open(t).(*epoll)
+	if _, err := p.Wait(make([]Event, 8), Now); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(1000, func() {
+		p.Wake()
+		if err := p.parker.wait(Never, p.try); err != nil {
+			t.Error(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

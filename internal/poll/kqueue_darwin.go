@@ -24,7 +24,7 @@ type kqueue struct {
 	out  []Event
 	n    int
 	err  error
-	try  func() bool
+	try  func(uintptr) bool
 	// waits is how often the kernel was asked.
 	waits uint64
 }
@@ -36,7 +36,7 @@ func New(*atomic.Bool) (Poller, error) {
 		return nil, err
 	}
 	p := &kqueue{fd: fd, wakeR: -1, wakeW: -1, keys: map[int]Key{}}
-	p.try = p.fetch
+	p.try = func(uintptr) bool { return p.fetch() }
 	if p.parker, err = newParker(fd, "kqueue"); err != nil {
 		return nil, err
 	}

@@ -41,8 +41,9 @@ func newParker(fd int, name string) (parker, error) {
 }
 
 // wait calls try until it returns true, parking between the calls, or until
-// the clock passes until.
-func (p *parker) wait(until int64, try func() bool) error {
+// the clock passes until. try is what syscall.RawConn takes: another function
+// around it would be an allocation in every wait.
+func (p *parker) wait(until int64, try func(uintptr) bool) error {
 	// A deadline that fires too early costs one spurious wake-up; one that is
 	// moved at every wait costs a timer operation each time. So it only moves
 	// to come earlier.
@@ -53,7 +54,7 @@ func (p *parker) wait(until int64, try func() bool) error {
 		}
 		p.armed = until
 	}
-	err := p.raw.Read(func(uintptr) bool { return try() })
+	err := p.raw.Read(try)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		p.armed = 0
 		return p.file.SetReadDeadline(time.Time{})
