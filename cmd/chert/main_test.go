@@ -24,7 +24,7 @@ import (
 )
 
 // patience is when a test that hangs is ended. No other test waits for it.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 var binDir string
 

@@ -38,7 +38,7 @@ func Main(m *testing.M, warm func(), checks ...Check) {
 
 // wait waits for goroutines and descriptors to end, and describes those that do not.
 func wait(files []string, checks []Check) (left string) {
-	for deadline := time.Now().Add(15 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		left = now(files, checks)
 		if left == "" || time.Now().After(deadline) {
 			return left
