@@ -37,7 +37,9 @@ type Session struct {
 	active bool         // as ConnState was last called
 	spread timer.Spread // of the time without a request; zero for goroutines
 	work   int          // that frames and answers have made since read looked, besides their own
-	memo   place.Memo
+	// crowded: the last answer of a handler that has ended has left no room in out.
+	crowded bool
+	memo    place.Memo
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
@@ -114,7 +116,7 @@ func (s *Session) read(eof bool) conn.Next {
 				return conn.Lost
 			}
 		}
-		if (frames%16 == 0 || st != nil) && s.choked() { // an answer may have left no room in out
+		if (frames%16 == 0 || st != nil && s.crowded) && s.choked() {
 			return conn.Pause
 		}
 		// Whether or not a handler has begun: what is refused costs time as well.

@@ -122,6 +122,7 @@ func (st *stream) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.work += int(st.sent / madeSize)
+	s.crowded = s.outFullLocked()
 	// What answers a request that the client has reset does not concern the others.
 	if st.leave && st.err == nil {
 		s.beginDrainLocked()
