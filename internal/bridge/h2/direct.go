@@ -59,10 +59,11 @@ func (r *request) free() {
 
 // takesDirect reports whether a request goes the direct way.
 func (s *Session) takesDirect(r *request, end bool) bool {
-	if !end && !s.forwards() {
+	dh, ok := s.UserHandler().(direct.Handler)
+	if !ok || !end && !s.forwards() {
 		return false
 	}
-	req, dh, ok := section.Direct(&s.Client, &r.fields, &r.t, 2, !end)
+	req, ok := section.Direct(&s.Client, dh, &r.fields, &r.t, 2, !end)
 	if !ok || !s.PlaceDirect(s.loops, req.Method, req.Target) {
 		return false
 	}

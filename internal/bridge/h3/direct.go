@@ -55,7 +55,11 @@ func (d *directRequest) Ended(e exec.End) {
 // plain way. Afterwards r is not the caller's.
 func (st *stream) serveDirect(r *request) bool {
 	s := st.s
-	req, h, ok := section.Direct(&s.Client, &r.fields, &r.t, 3, false)
+	h, ok := s.UserHandler().(direct.Handler)
+	if !ok {
+		return false
+	}
+	req, ok := section.Direct(&s.Client, h, &r.fields, &r.t, 3, false)
 	if !ok {
 		return false
 	}

@@ -21,23 +21,21 @@ type Fields struct {
 // Init prepares f, which must not be moved afterwards.
 func (f *Fields) Init() { f.all = f.Each }
 
-// Direct makes the request for a direct handler. ahead: the body has not arrived, and only a handler that
+// Direct makes the request for the direct handler h. ahead: the body has not arrived, and only a handler that
 // takes requests ahead of it is called; otherwise there is none. ok is false for what asks for something
-// else than an answer, and without such a handler. With MaxHandlers the plain way knows how to wait.
-// major is the version of HTTP.
+// else than an answer. With MaxHandlers the plain way knows how to wait. major is the version of HTTP.
 func Direct(
-	c *bridge.Client, f *Fields, t *Target, major uint8, ahead bool,
-) (req wire.Request, h direct.Handler, ok bool) {
-	h, ok = c.UserHandler().(direct.Handler)
+	c *bridge.Client, h direct.Handler, f *Fields, t *Target, major uint8, ahead bool,
+) (req wire.Request, ok bool) {
 	path := f.Fields.Get(t.Path)
-	if !ok || c.Slots != nil || t.Crumbs > 1 || len(path) == 0 || path[0] != '/' {
-		return req, h, false
+	if c.Slots != nil || t.Crumbs > 1 || len(path) == 0 || path[0] != '/' {
+		return req, false
 	}
 	switch {
 	case !ahead && (t.Expect || t.Trailer):
-		return req, h, false
+		return req, false
 	case ahead && (t.Protocol.Len() > 0 || c.BodiesRead.Load() || !wire.TakesAhead(h)):
-		return req, h, false
+		return req, false
 	}
 	peer := c.Link.Peer()
 	req = wire.Request{
@@ -48,7 +46,7 @@ func Direct(
 	if len(req.Host) == 0 {
 		req.Host = f.Fields.Get(t.Host)
 	}
-	return req, h, bridge.SplitTarget(&req)
+	return req, bridge.SplitTarget(&req)
 }
 
 // Get implements wire.Fields.
