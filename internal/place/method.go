@@ -8,10 +8,25 @@ var methodNames = [...]string{"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE
 
 // MethodOf returns a method's number.
 func MethodOf(name string) Method {
-	for i, m := range methodNames {
-		if m == name {
-			return Method(i)
-		}
+	switch name {
+	case "GET":
+		return 1
+	case "HEAD":
+		return 2
+	case "POST":
+		return 3
+	case "PUT":
+		return 4
+	case "PATCH":
+		return 5
+	case "DELETE":
+		return 6
+	case "CONNECT":
+		return 7
+	case "OPTIONS":
+		return 8
+	case "TRACE":
+		return 9
 	}
 	return 0
 }

@@ -405,3 +405,14 @@ func TestMemoIsConcurrent(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestMethodOf(t *testing.T) {
+	for m, name := range methodNames {
+		if got := MethodOf(name); got != Method(m) {
+			t.Errorf("%q: %d, want %d", name, got, m)
+		}
+	}
+	if got := MethodOf("PROPFIND"); got != 0 {
+		t.Errorf("PROPFIND: %d", got)
+	}
+}
