@@ -5,14 +5,18 @@ import "strings"
 const (
 	// nameByte: of a field's name, a token without upper case (RFC 9113 section 8.2.1, RFC
 	// 9114 section 4.2).
-	nameByte  = 1 << iota
-	valueByte // of its value (RFC 9110 section 5.5)
+	nameByte    = 1 << iota
+	anyCaseByte // of a token
+	valueByte   // of its value (RFC 9110 section 5.5)
 )
 
 var classes = func() (t [256]uint8) {
 	const name = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 	for i := range len(name) {
-		t[name[i]] |= nameByte
+		t[name[i]] |= nameByte | anyCaseByte
+	}
+	for c := 'A'; c <= 'Z'; c++ {
+		t[c] |= anyCaseByte
 	}
 	for c := range t {
 		if c >= ' ' && c != 0x7f || c == '\t' {
@@ -79,7 +83,7 @@ func Secret(id NameID) bool { return id == IDSetCookie || id == IDAuthorization 
 // ValidName reports whether a field of this name may be sent, in any case.
 func ValidName(name string) bool {
 	for i := 0; i < len(name); i++ {
-		if classes[lowerByte(name[i])]&nameByte == 0 {
+		if classes[name[i]]&anyCaseByte == 0 {
 			return false
 		}
 	}
