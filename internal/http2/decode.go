@@ -76,10 +76,10 @@ func (d *Decoder) Decode(b []byte, f *pack.Fields, lim pack.Limits) error {
 			b, err = d.literal(b, 4, false, f, lim)
 		}
 		switch {
-		case err != nil:
+		case err != nil || !f.TooLarge:
 		case f.Size()/farTooLarge > lim.Bytes:
 			err = errListLarge
-		case f.Malformed && f.TooLarge:
+		case f.Malformed:
 			// No request to be answered, and work to be done: RFC 9113 section 10.5 lets that
 			// be the connection's error. What is not decoded ends the connection in any case
 			// (section 4.3).
