@@ -127,16 +127,21 @@ func (w *Response) head(code int) {
 	w.x.m.Head(code, w.header)
 }
 
-// failed records an error of the connection.
+// failed records an error of the connection, if it is one.
 func (w *Response) failed(err error) {
 	if err != nil {
-		if w.Err == nil {
-			w.late(err)
-		}
-		w.Err = err
-		w.CloseAfter.Store(true)
-		w.x.gone()
+		w.fail(err)
 	}
+}
+
+// fail is failed for an error. It is apart so that failed is inlined.
+func (w *Response) fail(err error) {
+	if w.Err == nil {
+		w.late(err)
+	}
+	w.Err = err
+	w.CloseAfter.Store(true)
+	w.x.gone()
 }
 
 // late counts the first error of the connection, if that is a limit of time.
