@@ -211,11 +211,12 @@ func (c *takenConn) take() {
 	closed := c.closed
 	c.mu.Unlock()
 	if closed {
-		c.Conn.Close()
+		c.NetConn().Close()
 	}
 }
 
-// Close implements net.Conn.
+// Close implements net.Conn. Only Server.Close calls it, which does not wait: that of TLS would, for
+// a Read that sends an alert to a client that accepts nothing, and for room for its own.
 func (c *takenConn) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -224,7 +225,7 @@ func (c *takenConn) Close() error {
 	if !taken {
 		return nil
 	}
-	return c.Conn.Close()
+	return c.NetConn().Close()
 }
 
 // SetReadDeadline implements net.Conn: there is none, as another protocol is

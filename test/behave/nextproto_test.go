@@ -2,6 +2,7 @@ package behave
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -316,6 +317,49 @@ func TestNextProtoClose(t *testing.T) {
 			t.Errorf("Read gave %v", err)
 		}
 		c.Ended()
+	})
+}
+
+// Close does not wait for a Read of TLS either, which sends an alert to a client that accepts nothing. (That of
+// net/http does.)
+func TestNextProtoCloseDuringAlert(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		full, ended := make(chan struct{}), make(chan error, 1)
+		s := &chert.Server{Engine: e,
+			TLSConfig: &tls.Config{NextProtos: []string{"x"}},
+			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"x": func(_ *http.Server, tc *tls.Conn, _ http.Handler) {
+				nc := tc.NetConn()
+				for _, size := range []int{64 << 10, 1} { // a socket that has no room for much may have some
+					for err, b := error(nil), make([]byte, size); err == nil; {
+						nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+						_, err = nc.Write(b)
+					}
+				}
+				nc.SetWriteDeadline(time.Time{})
+				close(full)
+				_, err := tc.Read(make([]byte, 1))
+				ended <- err
+			}},
+		}
+		ts := engines.StartTLS(t, s, servertest.ListenTCP(t), cert)
+		raw := ts.Dial().Conn
+		servertest.TLSOver(t, raw, roots, "x")
+		servertest.Await(t, full, "a full socket")
+		io.WriteString(raw, "\x17\x03\x03\x00\x20"+strings.Repeat("x", 32)) // a bad MAC
+		servertest.Eventually(t, "TLS sends an alert", func() bool {
+			stacks := make([]byte, 4<<20)
+			return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("crypto/tls.(*Conn).sendAlert"))
+		})
+		closed := make(chan error)
+		go func() { closed <- ts.Control.Close() }()
+		if err := servertest.Await(t, closed, "Close"); err != nil {
+			t.Error(err)
+		}
+		if err := servertest.Await(t, ended, "the protocol's end"); err == nil {
+			t.Error("Read gave no error")
+		}
 	})
 }
 
