@@ -82,10 +82,13 @@ func (o *Server) logWaiting() {
 			text := fmt.Sprintf("chert: %d lines were not logged, as the log did not take them in time", lost)
 			all = append(all, text)
 		}
-		for _, line := range all {
+		for i, line := range all {
 			exec.Call(func() { o.Logf("%s", line) }, func(e exec.End) {
-				if e.Exited() {
-					go o.logWaiting() // this goroutine ends
+				if e.Exited() { // this goroutine ends
+					l.mu.Lock()
+					l.waiting = append(all[i+1:], l.waiting...)
+					l.mu.Unlock()
+					go o.logWaiting()
 				}
 			})
 		}

@@ -124,6 +124,44 @@ func TestLogSoonAfterExit(t *testing.T) {
 	}
 }
 
+// What waits behind a line whose logging ends the goroutine is logged by another.
+func TestLogSoonBehindExit(t *testing.T) {
+	t.Parallel()
+	began, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	var got []string
+	o := Server{Reported: func() { over <- struct{}{} }, Logf: func(format string, args ...any) {
+		got = append(got, fmt.Sprintf(format, args...))
+		switch len(got) {
+		case 1:
+			close(began)
+			<-goOn
+		case 2:
+			runtime.Goexit()
+		}
+	}}
+	o.LogSoon("blocks")
+	<-began
+	for _, line := range []string{"exits", "a", "b"} {
+		o.LogSoon("%s", line)
+	}
+	close(goOn)
+	if <-over; strings.Join(got, " ") != "blocks exits a b" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A log that panics while the panic of the hook is logged does not end the process.
+func TestRefusedAndLogPanic(t *testing.T) {
+	t.Parallel()
+	hook := func(wire.Refusal) { panic("p") }
+	over := make(chan struct{}, 2)
+	o := Server{Refused: &hook, Reported: func() { over <- struct{}{} }, Logf: func(string, ...any) { panic("the log fails") }}
+	o.Refuse("1.2.3.4:5", nil, 503, "some", nil)
+	for o.Reporting() {
+		<-over
+	}
+}
+
 // A line of the log has no control characters, and is bounded.
 func TestRequestLine(t *testing.T) {
 	t.Parallel()

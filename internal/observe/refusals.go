@@ -120,7 +120,7 @@ func (o *Server) reportQueued() {
 func (o *Server) callRefused(one wire.Refusal) {
 	exec.Call(func() { (*o.Refused)(one) }, func(e exec.End) {
 		if v, ok := e.Panic(); ok {
-			o.Logf("chert: Refused panicked: %v", v)
+			o.LogSoon("chert: Refused panicked: %v", v) // the log may panic too, and not on this goroutine
 		}
 		if e.Exited() {
 			go o.reportQueued() // this goroutine ends
