@@ -53,11 +53,15 @@ func NewGate(max, perAddr int) *Gate {
 
 // Enter reserves room for a connection and reports whether there was any.
 func (g *Gate) Enter() bool {
-	if g.open.Add(1) <= g.max {
-		return true
+	for {
+		n := g.open.Load()
+		if n >= g.max {
+			return false
+		}
+		if g.open.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	g.open.Add(-1)
-	return false
 }
 
 // Admit counts a connection of the given peer, which has entered, and reports

@@ -142,6 +142,30 @@ func TestGateRace(t *testing.T) {
 	}
 }
 
+// What does not enter is never counted: another may enter meanwhile, when one has left.
+func TestGateFull(t *testing.T) {
+	t.Parallel()
+	g := NewGate(1, 0)
+	g.Enter()
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 200_000 {
+				if g.Enter() {
+					t.Error("two have entered")
+				}
+			}
+		})
+	}
+	for range 1_000_000 {
+		if n := g.Open(); n != 1 {
+			t.Errorf("%d are open", n)
+			break
+		}
+	}
+	all.Wait()
+}
+
 // Small limits leave each connection a second descriptor, large ones a part of them.
 func TestPlacesOfLimit(t *testing.T) {
 	for _, tt := range []struct{ files, want int }{
