@@ -69,7 +69,12 @@ func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
 		return a.shake(j)
 	}
 	j.c.ReadBy(time.Now().Add(proxyHeaderTimeout))
+	late := time.AfterFunc(proxyHeaderTimeout, j.c.Close) // there are connections without deadlines
+	defer late.Stop()                                     // Read may be user code that panics
 	client, err := readHeader(j.nc, peer)
+	if !late.Stop() {
+		err = os.ErrDeadlineExceeded
+	}
 	if j.c.ReadBy(time.Time{}); err != nil {
 		if err != io.EOF && !a.Stopping() {
 			headerFailed(a.New, peer, err)

@@ -359,6 +359,46 @@ func TestBubbleProxyHeaderTimeout(t *testing.T) {
 	})
 }
 
+// wrapping is a listener whose connections wrap makes.
+type wrapping struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+func (l wrapping) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.wrap(c), nil
+}
+
+// A connection without deadlines has no more time for its header.
+func TestBubbleProxyHeaderUntimed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := servertest.NewMemory()
+		s := &chert.Server{Handler: tellsPeer{}, ProxyProtocol: func(net.Listener, netip.Addr) bool { return true }}
+		ts := engines.StartOn(t, s, wrapping{m, func(c net.Conn) net.Conn { return noDeadlines{c} }})
+		c := m.Patient(t)
+		c.Send(proxyV1[:7])
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := ts.Inside().Conns(); n != 0 {
+			t.Errorf("%d connections are open", n)
+		}
+		if log := ts.Log.String(); log != "chert: PROXY protocol error from pipe: i/o timeout\n" {
+			t.Errorf("log is %q", log)
+		}
+		c = m.Patient(t)
+		c.Send(proxyV1)
+		time.Sleep(time.Hour)
+		if _, body := c.Get("/"); body != "192.0.2.7:1234" {
+			t.Errorf("got %q", body)
+		}
+	})
+}
+
 // Shutdown gives a client with TLS five seconds for its header and its handshake together, and no more time than
 // it had before.
 func TestBubbleProxyHeaderShutdown(t *testing.T) {
