@@ -117,10 +117,18 @@ func (l *Listener) Close() error {
 func (l *Listener) Serve(
 	set *Set, a *loop.Accept, open func(n int) ([]int, error), stop <-chan struct{}, number int,
 ) error {
-	defer l.goneOnce.Do(func() { close(l.gone) })
 	l.mu.Lock()
+	again := l.moving
 	l.moving = true
 	l.mu.Unlock()
+	if again { // several calls may accept from one listener; here the first one's loops do, for all
+		select {
+		case <-l.gone:
+		case <-stop:
+		}
+		return l.errClosed()
+	}
+	defer l.goneOnce.Do(func() { close(l.gone) })
 	end, err := l.move(set, a, open)
 	if err != nil {
 		return err
@@ -132,6 +140,10 @@ func (l *Listener) Serve(
 	sched.Point("serve", uint64(number))
 	end()
 	sched.Point("serve", uint64(number))
+	return l.errClosed()
+}
+
+func (l *Listener) errClosed() error {
 	return &net.OpError{Op: "accept", Net: l.network, Addr: l.Addr(), Err: net.ErrClosed}
 }
 

@@ -213,6 +213,35 @@ func TestServeListenerClosed(t *testing.T) {
 	})
 }
 
+// Several calls may serve one listener, until it is closed.
+func TestServeTwice(t *testing.T) {
+	t.Parallel()
+	engines.Alike(t, func(t *testing.T, e chert.Engine) {
+		begun := make(chan struct{}, 2)
+		s := &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "answer") }), BaseContext: func(net.Listener) context.Context {
+			begun <- struct{}{}
+			return context.Background()
+		}}
+		l, err := s.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts := engines.StartOn(t, s, l)
+		servertest.Await(t, begun, "the first call")
+		ts.Dial().Get("/")
+		second := make(chan error, 1)
+		go func() { second <- ts.Control.Serve(l) }()
+		servertest.Await(t, begun, "the second call")
+		for range 20 {
+			ts.Dial().Get("/")
+		}
+		ts.Control.Close()
+		if err := servertest.Await(t, second, "the second call"); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
+
 // SO_REUSEPORT must not let two servers share a port unasked.
 func TestListenPortTaken(t *testing.T) {
 	t.Parallel()
