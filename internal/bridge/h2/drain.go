@@ -238,9 +238,12 @@ func (s *Session) expireStreams(now int64) {
 			}
 		case st.state == stateRunning && due(st.writeBy):
 			s.rstLocked(st.id, http2.InternalError)
+			counted := st.late
 			st.closeLocked(bridge.ErrLate)
 			late = append(late, func() {
-				s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
+				if !counted {
+					s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
+				}
 				st.Gone(true)
 			})
 		}

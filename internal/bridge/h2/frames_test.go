@@ -141,6 +141,7 @@ func TestErrors(t *testing.T) {
 		{"CONNECT with a path", request(true, ":method: CONNECT", ":authority: a:1", ":path: /"), malformed},
 		{"CONNECT without an authority", request(true, ":method: CONNECT"), malformed},
 		{"CONNECT", request(true, ":method: CONNECT", ":authority: a:1"), "200"},
+		{"HEADERS after CONNECT", then(request(false, ":method: CONNECT", ":authority: a:1"), request(true, "a: b")), malformed},
 		{"OPTIONS *", request(true, ":method: OPTIONS", ":scheme: http", ":authority: a", ":path: *"), "200"},
 		{"GET *, as over HTTP/1", request(true, path(get, "*")...), "200"},
 		{"trailers", then(open, request(true, "a: b")), "200"},

@@ -65,6 +65,31 @@ func TestLastHasNoDeadline(t *testing.T) {
 	}
 }
 
+// A write deadline that a handler meets before it is looked for is counted by the response, which gets the error.
+func TestWriteDeadlineCountsOnce(t *testing.T) {
+	t.Parallel()
+	for _, met := range []bool{false, true} {
+		s, st, _ := quiet()
+		l := new(countingLink)
+		l.shard.Init(nil)
+		s.Client.Link = l
+		st.writeBy, s.expiresBy = 1, 1
+		want := uint64(1)
+		if met {
+			if err := st.commit([]byte("head"), nil, nil, false, nil); err == nil {
+				t.Error("no error")
+			}
+			want = 0
+		}
+		s.expireStreams(2)
+		var n tally.Counts
+		if n.Read(&l.shard); n.Of(tally.LateWrite) != want || !st.closed() {
+			t.Errorf("met: %v: %d counted, %v", met, n.Of(tally.LateWrite), st.state)
+		}
+		s.Closed(false)
+	}
+}
+
 // A client that opens no window has as long for what has been offered as for any other
 // answer, from the moment on that it waits.
 func TestLastStalls(t *testing.T) {

@@ -93,6 +93,7 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 	}
 	st := s.newStreamLocked()
 	st.fields = size
+	st.connect = string(r.fields.Fields.Get(t.Method)) == http.MethodConnect
 	s.fields += size
 	st.s, st.id, st.length, st.remoteClosed = s, id, t.Length, end
 	st.Time.Since = s.Link.Now()
@@ -219,7 +220,7 @@ func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 		return nil, errAfterEnd
 	case st == nil:
 		return nil, errReused
-	case st.tunnel != nil:
+	case st.connect: // RFC 9113 section 8.5
 		return nil, errConnected
 	case st.remoteClosed:
 		return nil, errHalfClosed

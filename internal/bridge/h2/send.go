@@ -80,6 +80,7 @@ func (st *stream) sendableLocked() error {
 	case st.closed():
 		return errEnded
 	case st.writeBy > 0 && sys.Nanotime() >= st.writeBy:
+		st.late = true
 		return os.ErrDeadlineExceeded
 	}
 	return nil

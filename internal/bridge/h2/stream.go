@@ -52,8 +52,10 @@ type stream struct {
 	// What follows is guarded by s.mu; of state, see become.
 	state        state
 	remoteClosed bool   // END_STREAM has come
+	connect      bool   // the method is CONNECT: what follows is no content
 	heading      bool   // the handler waits for room for a header block
 	awaits       bool   // the client expects 100 (Continue), which has not been sent
+	late         bool   // the handler has met its write deadline, which bridge.Response counts
 	err          error  // why it was closed, or the connection has ended, early
 	window       uint32 // of inflow
 	fields       int    // of the request and its trailers, in Session.fields
