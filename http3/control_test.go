@@ -137,6 +137,20 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// A client has to let the server open streams, with room for SETTINGS (RFC 9114 section 6.2).
+func TestNoRoomForControl(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &chert.Server{Handler: hf(hello)})
+	for name, o := range map[string]*quic.Config{
+		"no stream": {MaxIncomingUniStreams: -1},
+		"no window": {InitialStreamReceiveWindow: 1},
+	} {
+		if got := s.bare(o).ended(); got != "CLOSE H3_GENERAL_PROTOCOL_ERROR" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // The server's own control stream (RFC 9114 section 6.2.1, RFC 9204 section 4.2).
 func TestServersControl(t *testing.T) {
 	t.Parallel()

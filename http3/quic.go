@@ -3,6 +3,7 @@ package http3
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -38,6 +39,9 @@ func (c connection) AcceptUni() (h3.ReceiveStream, error) {
 
 func (c connection) OpenUni() (h3.SendStream, error) {
 	str, err := c.c.OpenUniStream()
+	if _, ok := errors.AsType[*quic.StreamLimitReachedError](err); ok {
+		return nil, h3.ErrNoStream
+	}
 	if err != nil {
 		return nil, err
 	}

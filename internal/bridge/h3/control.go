@@ -3,7 +3,6 @@ package h3
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 
 	"github.com/chert-http/chert/internal/http3"
@@ -16,6 +15,9 @@ import (
 // to say on them (RFC 9204 section 4.2).
 func (s *Session) hello() error {
 	str, err := s.qc.OpenUni()
+	if err == ErrNoStream { // RFC 9114 section 6.2: a client must permit three at least
+		return errNoUni
+	}
 	if err != nil {
 		return err
 	}
@@ -26,7 +28,7 @@ func (s *Session) hello() error {
 	b := http3.AppendSettings(http3.AppendVarint(nil, uint64(http3.StreamControl)), settings...)
 	// RFC 9114 section 6.2: a client should let us send 1,024 bytes at least.
 	if ok, err := str.TryWrite(b); err != nil || !ok {
-		return cmp.Or(err, errNoWindow)
+		return cmp.Or(err, error(errNoWindow))
 	}
 	s.mu.Lock()
 	s.control = str
@@ -77,7 +79,8 @@ var (
 	errNoPush     = &http3.ConnError{Code: http3.IDError, Reason: "a push that was not promised"}
 	errPushID     = &http3.ConnError{Code: http3.IDError, Reason: "MAX_PUSH_ID becomes less"}
 	errGoAway     = &http3.ConnError{Code: http3.IDError, Reason: "the ID of a GOAWAY becomes larger"}
-	errNoWindow   = errors.New("h3: the client leaves no room for SETTINGS")
+	errNoUni      = &http3.ConnError{Code: http3.GeneralProtocolError, Reason: "no unidirectional stream is permitted"}
+	errNoWindow   = &http3.ConnError{Code: http3.GeneralProtocolError, Reason: "there is no room for SETTINGS"}
 )
 
 // readTyped reads a stream of a type, of which b has come, and err after it. buf is what b is part

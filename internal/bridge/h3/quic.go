@@ -17,7 +17,7 @@ type Conn interface {
 	// ended.
 	Accept() (Stream, error)
 	AcceptUni() (ReceiveStream, error)
-	// OpenUni opens a stream to the client. It does not wait.
+	// OpenUni opens a stream to the client. It does not wait: the error is ErrNoStream if the client permits no more.
 	OpenUni() (SendStream, error)
 	// Close ends the connection and all its streams.
 	Close(code http3.ErrCode, reason string)
@@ -33,6 +33,9 @@ type Conn interface {
 // ErrReset is the error of Read on a unidirectional stream that the client has reset, and of TryWrite, also of
 // nothing, on one that the client wants no more of.
 var ErrReset = errors.New("h3: the client has reset the stream")
+
+// ErrNoStream is the error of OpenUni if the client permits no more streams.
+var ErrNoStream = errors.New("h3: the client permits no more streams")
 
 // ReceiveStream is what the client sends on a stream. Errors of Read are those of a deadline
 // (os.ErrDeadlineExceeded), io.EOF, also with the last bytes, or final.

@@ -105,6 +105,7 @@ func (s *Session) Serve() {
 	s.Begin()
 	s.SetTLS((*conn.Negotiated)(s.qc.TLS())) // of an Early one: of requests that run early
 	if err := s.hello(); err != nil {
+		s.failed(err)
 		return
 	}
 	if d := s.cfg.IdleTime; d > 0 {
