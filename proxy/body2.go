@@ -67,7 +67,9 @@ func (b *body2) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = b.failure(err)
+		// What the Transport returns together with an error is the end of a body of which the server sends more than
+		// it has declared. RFC 9113 section 8.1.1: such a response must not be passed on as if it were whole.
+		return 0, b.failure(err)
 	}
 	return n, err
 }

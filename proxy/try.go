@@ -213,6 +213,9 @@ func (f *forwarding) try2(p *pick) *attempt {
 	if err != nil {
 		fail := f.failure2(ctx, err, t.sent.Load(), false)
 		end()
+		if t.interims > 0 { // as with HTTP/1: the client may have it
+			fail.Progress = retry.Received
+		}
 		f.closeBody(out)
 		return &attempt{Attempt: retry.Attempt{Reason: fail.Reason, Progress: fail.Progress,
 			Awaited: request != nil && request.awaited.Load()}, err: fail.Err}

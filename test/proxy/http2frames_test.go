@@ -197,6 +197,45 @@ func TestRefusedHTTP2(t *testing.T) {
 	}
 }
 
+// TestLongHTTP2: a body that is longer than declared is not passed on as if it were whole (RFC 9113 section 8.1.1).
+func TestLongHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID,
+				BlockFragment: block([]string{":status: 200", "content-length: 2"}), EndHeaders: true})
+			fr.WriteData(f.StreamID, true, []byte("123"))
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		client := s.start(t, e, o.addr()).Dial()
+		client.Send(get)
+		if got := client.UpToEnd(); !strings.Contains(got, "Content-Length: 2\r\n") || !strings.HasSuffix(got, "\r\n\r\n") {
+			t.Errorf("%q, %s", got, s.log)
+		}
+	})
+}
+
+// TestFailedAfterInterimHTTP2: after an interim response, which the client has, no other server is tried, as with
+// HTTP/1.
+func TestFailedAfterInterimHTTP2(t *testing.T) {
+	t.Parallel()
+	var got atomic.Int64
+	serve := framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+		got.Add(1)
+		fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID, BlockFragment: block([]string{":status: 103"}), EndHeaders: true})
+		fr.WriteRSTStream(f.StreamID, http2.ErrCodeInternal)
+	})
+	s := &setup{}
+	s.up.Protocol = proxy.ProtocolHTTP2
+	client := s.start(t, chert.EngineGoroutines, start(t, serve).addr(), start(t, serve).addr()).Dial()
+	client.Send(get)
+	client.Status(103)
+	client.Status(502)
+	if n := got.Load(); n != 1 {
+		t.Errorf("sent %d times, %s", n, s.log)
+	}
+}
+
 // TestNotModifiedHTTP2: a 304 may have the length of what it does not contain (RFC 9110 section 8.6).
 func TestNotModifiedHTTP2(t *testing.T) {
 	t.Parallel()
