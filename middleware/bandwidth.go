@@ -196,10 +196,10 @@ func (p *paced) wait(now time.Time) time.Duration {
 	return p.next.Sub(now)
 }
 
-// flush sends what has been written, before a wait. The first bytes wait for others, since
-// the server guesses the type by them. p.mu is held.
+// flush sends what has been written, before a wait. The first bytes wait for others if the handler has
+// not set the type: the server guesses it by them. p.mu is held.
 func (p *paced) flush() error {
-	if p.sent < sniffed {
+	if _, typed := p.w.Header()["Content-Type"]; p.sent < sniffed && !typed {
 		return nil
 	}
 	if err := http.NewResponseController(p.w).Flush(); !errors.Is(err, http.ErrNotSupported) {

@@ -130,6 +130,20 @@ func TestBandwidthPieces(t *testing.T) {
 	}
 }
 
+// What comes first waits for no more if the type need not be guessed by it.
+func TestBandwidthTyped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked()
+		Bandwidth(&BandwidthOptions{Rate: 100})(hf(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Write(make([]byte, 250))
+		})).ServeHTTP(c, request("GET", "/", ""))
+		if got := strings.Join(c.pieces, " "); got != "0s+100 1s+100 2s+50" || c.flushes != 2 {
+			t.Errorf("%s, %d flushes", got, c.flushes)
+		}
+	})
+}
+
 // Time in which the handler has sent nothing is not made up for, but for a piece; small
 // writes count together.
 func TestBandwidthIdle(t *testing.T) {
