@@ -223,6 +223,25 @@ func TestFutureDate(t *testing.T) {
 	}
 }
 
+// TestDateThatHasCome: when the date of a file has come, its responses have it.
+func TestDateThatHasCome(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"f.txt": "f"}, nil)
+	date := time.Now().Add(48 * time.Hour).Truncate(time.Second)
+	s.date("f.txt", date)
+	for _, tt := range []struct {
+		at   time.Time
+		want string
+	}{{date.Add(-time.Second), ""}, {date.Add(time.Second), date.UTC().Format(http.TimeFormat)}} {
+		s.Handler.wall = func() time.Time { return tt.at }
+		s.later()
+		r, _ := s.ask("GET", "/f.txt")
+		if got := r.head.Get("Last-Modified"); got != tt.want {
+			t.Errorf("at %v: %q", tt.at, got)
+		}
+	}
+}
+
 // TestDateOfThisSecond: a file that is dated later in the second, by a clock a little ahead, is not of the future.
 func TestDateOfThisSecond(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ type entry struct {
 	negotiable bool  // its responses depend on Accept-Encoding
 	squeezable bool  // it may be compressed on the fly
 	young      bool  // a write soon after the read could have left the same times
+	ahead      bool  // its date was in the future, so that it has none
 	life       int64 // ns for which it is valid unchecked, if longer than interval
 
 	check func() error // of File; nil unless file is set
@@ -167,8 +168,8 @@ func (h *Handler) furnish(e *entry) {
 	// RFC 9110 section 8.8.2.1: never a date in the future. Until the file got its real one, clients that know
 	// no tags would keep what they have. Dates have whole seconds: a clock that is a little behind the one that
 	// dates files changes nothing.
-	if t := e.stat.modified(); !t.IsZero() && !t.Truncate(time.Second).After(h.wall()) {
-		head["Last-Modified"] = []string{t.UTC().Format(http.TimeFormat)}
+	if e.ahead = h.ahead(e); !e.ahead && !e.stat.modified().IsZero() {
+		head["Last-Modified"] = []string{e.stat.modified().UTC().Format(http.TimeFormat)}
 	}
 	if h.Immutable && hasHash(path.Base(name)) {
 		head["Cache-Control"] = []string{immutable}
@@ -189,6 +190,11 @@ func (h *Handler) furnish(e *entry) {
 	// A rule's value that is not a date is no condition.
 	e.modified, _ = http.ParseTime(head.Get("Last-Modified"))
 	e.answers(head)
+}
+
+// ahead reports whether e's file is dated in the future.
+func (h *Handler) ahead(e *entry) bool {
+	return e.stat.modified().Truncate(time.Second).After(h.wall())
 }
 
 // setNegotiable finds out which codings of e there can be.

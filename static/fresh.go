@@ -46,7 +46,7 @@ func (h *Handler) holds(e *entry, now int64) bool {
 
 // unchanged compares e with the file.
 func (h *Handler) unchanged(e *entry) bool {
-	if e.young {
+	if e.young || e.ahead && !h.ahead(e) {
 		return false
 	}
 	st, err := h.src.peek(e.name)
