@@ -194,7 +194,7 @@ var policy = []rule{
 	{pkg: "internal/testing/redistest", may: "internal/testing/servertest internal/testing/freeport"},
 	{pkg: "internal/testing/door"},
 	{pkg: "internal/outbox/outboxtest", may: "internal/outbox"},
-	{pkg: "internal/conn/conntest", may: "internal/conn internal/exec internal/loop internal/buf internal/sys internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
+	{pkg: "internal/conn/conntest", may: "internal/conn internal/stream internal/exec internal/loop internal/sys internal/tally internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
 	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},

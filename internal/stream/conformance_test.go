@@ -1,58 +1,46 @@
-package stream
+package stream_test
 
 import (
+	"crypto/tls"
 	"net"
 	"testing"
 
-	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/conn/conntest"
-	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, pair := range map[string]func(testing.TB) (net.Conn, net.Conn){
-		"tcp": func(t testing.TB) (net.Conn, net.Conn) { return servertest.TCPConns(t) },
+	for name, pair := range map[string]func(testing.TB) (nc, peer net.Conn){
+		"tcp": func(t testing.TB) (nc, peer net.Conn) { return servertest.TCPConns(t) },
 		// It has no buffers and no half-close, and its reads and writes meet.
-		"pipe": func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() },
+		"pipe": func(testing.TB) (nc, peer net.Conn) { return net.Pipe() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conntest.Test(t, func(t testing.TB, o conntest.Options, s conntest.Session) conntest.Peer {
-				nc, peer := pair(t)
-				if tcp, ok := nc.(*net.TCPConn); ok && o.Small {
-					tcp.SetWriteBuffer(servertest.Small(peer))
-				}
-				c := New(nc, &o.Limits, new(tally.Shard), nil)
-				if o.Layer != nil {
-					c.SetLayer(o.Layer)
-				}
-				if o.Deadline != 0 {
-					c.SetDeadline(sys.Nanotime() + o.Deadline)
-				}
-				s.On(c)
-				go func() {
-					defer c.Gone() // also after runtime.Goexit
-					c.Run(s)
-				}()
-				return conntest.Peer{Conn: peer, Command: c.obey}
-			})
+			conntest.Test(t, conntest.OnGoroutine(pair))
 		})
 	}
+	t.Run("tls", func(t *testing.T) { // as a listener of crypto/tls has them
+		cert, _ := servertest.Certificate(t)
+		open := conntest.OnGoroutine(func(t testing.TB) (nc, peer net.Conn) { return secure(t, cert) })
+		conntest.TestThrough(t, open, nil)
+	})
 }
 
-// obey does what Commands do on loops.
-func (c *Conn) obey(m conn.Command) {
-	switch m {
-	case conn.Kill:
-		c.Kill()
-	case conn.Drain:
-		c.Drain()
-	case conn.CloseIdle:
-		c.CloseIdle()
+// secure shakes hands.
+func secure(t testing.TB, cert tls.Certificate) (nc, peer net.Conn) {
+	t.Helper()
+	a, b := servertest.TCPConns(t)
+	server := tls.Server(a, &tls.Config{Certificates: []tls.Certificate{cert}})
+	client := tls.Client(b, &tls.Config{InsecureSkipVerify: true})
+	done := make(chan error, 1)
+	go func() { done <- server.Handshake() }()
+	if err := client.Handshake(); err != nil {
+		t.Fatal(err)
 	}
+	if err := servertest.Await(t, done, "the handshake"); err != nil {
+		t.Fatal(err)
+	}
+	return server, conntest.TLSClient(client, b)
 }

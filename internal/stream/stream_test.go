@@ -20,6 +20,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
 // fake is a Session whose requests are lines; it checks that it has one owner.
 type fake struct {
 	*Conn

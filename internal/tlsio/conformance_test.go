@@ -6,13 +6,9 @@ import (
 	"crypto/tls"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/conn/conntest"
-	"github.com/chert-http/chert/internal/stream"
-	"github.com/chert-http/chert/internal/sys"
-	"github.com/chert-http/chert/internal/tally"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -40,36 +36,17 @@ func sides(version uint16) conntest.Sides {
 		}
 		return server.asLayer(), func(nc net.Conn) net.Conn {
 			client.over(nc, nil)
-			return &tlsClient{client.tc, nc}
+			return conntest.TLSClient(client.tc, nc)
 		}
 	}
-}
-
-// tlsClient ends its side with close_notify and FIN.
-type tlsClient struct {
-	*tls.Conn
-	nc net.Conn
-}
-
-func (c *tlsClient) CloseWrite() error {
-	err := c.Conn.CloseWrite()
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && err == nil {
-		err = half.CloseWrite()
-	}
-	return err
-}
-
-// Close does not wait for a peer that takes nothing, as tls.Conn's does.
-func (c *tlsClient) Close() error {
-	c.nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	return c.Conn.Close()
 }
 
 // A link with TLS keeps the contract as one without.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	openers := map[string]conntest.Opener{
-		"tcp": conntest.OnLoop(servertest.TCP), "unix": conntest.OnLoop(servertest.Unix), "stream": onStream,
+		"tcp": conntest.OnLoop(servertest.TCP), "unix": conntest.OnLoop(servertest.Unix),
+		"stream": conntest.OnGoroutine(func(t testing.TB) (nc, peer net.Conn) { return servertest.TCPConns(t) }),
 	}
 	for name, open := range openers {
 		for version, v := range map[string]uint16{"1.3": tls.VersionTLS13, "1.2": tls.VersionTLS12} {
@@ -79,25 +56,4 @@ func TestConformance(t *testing.T) {
 			t.Run(name+" "+version, func(t *testing.T) { conntest.TestThrough(t, open, sides(v)) })
 		}
 	}
-}
-
-// onStream opens connections on goroutines.
-func onStream(t testing.TB, o conntest.Options, s conntest.Session) conntest.Peer {
-	nc, peer := servertest.TCPConns(t)
-	if o.Small {
-		nc.SetWriteBuffer(servertest.Small(peer))
-	}
-	c := stream.New(nc, &o.Limits, new(tally.Shard), nil)
-	c.SetLayer(o.Layer)
-	if o.Deadline != 0 {
-		c.SetDeadline(sys.Nanotime() + o.Deadline)
-	}
-	s.On(c)
-	go func() {
-		defer c.Gone() // also after runtime.Goexit
-		c.Run(s)
-	}()
-	return conntest.Peer{Conn: peer, Command: func(m conn.Command) {
-		map[conn.Command]func(){conn.Kill: c.Kill, conn.Drain: c.Drain, conn.CloseIdle: c.CloseIdle}[m]()
-	}}
 }
