@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -106,7 +108,7 @@ func (c *Conn) watch() {
 	b := buf.Get(readSize)
 	n, err := c.read(b.Whole())
 	c.mu.Lock()
-	gone := false
+	gone, reset := false, false
 	if n > 0 {
 		// A pipelined request. No other goroutine touches in while this watches:
 		// the owner calls stopWatch first.
@@ -114,7 +116,7 @@ func (c *Conn) watch() {
 		c.in.B = append(c.in.B, b.Whole()[:n]...)
 	} else if err != nil && c.armed != conn.LongAgo { // which is stopWatch's
 		c.peerErr = err
-		gone = true
+		gone, reset = true, !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	b.Release()
 	if c.phase == watched {
@@ -124,7 +126,7 @@ func (c *Conn) watch() {
 	s := c.session
 	c.mu.Unlock()
 	if gone {
-		s.PeerGone(false)
+		s.PeerGone(reset)
 	}
 }
 

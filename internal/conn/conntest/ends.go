@@ -16,7 +16,7 @@ type ending struct {
 	c       *client
 	entered chan bool  // user code has begun
 	leave   chan bool  // closed to let it go on
-	gone    chan bool  // PeerGone was called
+	gone    chan bool  // gets what PeerGone was called with
 	err     chan error // of the user code
 }
 
@@ -130,13 +130,15 @@ type way struct {
 	can  func(*client) bool
 	do   func(e *ending)
 	// notified: user code that has the link is notified by PeerGone; dead: its calls
-	// fail.
+	// fail; reset, where the peer's end may not be either: "no" or "yes".
 	notified, dead bool
+	reset          string
 	drain          bool
 }
 
 var ways = []way{
-	{name: "kill", do: func(e *ending) { e.c.command(conn.Kill) }, notified: true, dead: true},
+	{name: "kill", notified: true, dead: true, reset: "yes",
+		do: func(e *ending) { e.c.command(conn.Kill) }},
 	{name: "kill twice", notified: true, dead: true,
 		do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }},
 	{name: "drain", do: func(e *ending) { e.c.command(conn.Drain) }, drain: true},
@@ -144,8 +146,10 @@ var ways = []way{
 		do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }},
 	{name: "close", do: func(e *ending) { e.c.Close() }, notified: true, dead: true},
 	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
-	{name: "reset", can: (*client).canReset, do: func(e *ending) { e.c.reset() }, notified: true, dead: true},
-	{name: "FIN", can: (*client).canHalfClose, do: func(e *ending) { e.c.CloseWrite() }, notified: true},
+	{name: "reset", can: (*client).canReset, notified: true, dead: true, reset: "yes",
+		do: func(e *ending) { e.c.reset() }},
+	{name: "FIN", can: (*client).canHalfClose, notified: true, reset: "no",
+		do: func(e *ending) { e.c.CloseWrite() }},
 }
 
 // testEnds: each way in each state ends the link, once, with its user code
@@ -166,9 +170,9 @@ func (x *suite) testEnd(st state, w way) {
 		suite: x, entered: make(chan bool, 1), leave: make(chan bool),
 		gone: make(chan bool, 10), err: make(chan error, 1),
 	}
-	e.s = &script{only: "go", onGone: func(bool) {
+	e.s = &script{only: "go", onGone: func(reset bool) {
 		select {
-		case e.gone <- true:
+		case e.gone <- reset:
 		default:
 		}
 	}}
@@ -188,7 +192,9 @@ func (x *suite) testEnd(st state, w way) {
 	}
 	w.do(e)
 	if st.user && !st.fails && w.notified {
-		servertest.Await(x.T, e.gone, "PeerGone")
+		if reset := servertest.Await(x.T, e.gone, "PeerGone"); w.reset != "" && reset != (w.reset == "yes") {
+			x.Errorf("by a reset: %v", reset)
+		}
 	}
 	close(e.leave)
 	got := e.c.reading()
