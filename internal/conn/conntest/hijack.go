@@ -12,22 +12,26 @@ import (
 )
 
 // testHijack: a hijacked connection has the bytes that were not consumed,
-// follows everything that was sent, and no longer belongs to the link.
+// follows everything that was sent, and no longer belongs to the link, which may have watched it.
 func testHijack(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		for _, queued := range []bool{false, true} {
 			for _, parts := range [][]string{{"a\nhijack\nrest"}, {"hijack\n", "rest"}, {"hijack\nre", "st"}} {
-				x.hijack(pooled, queued, parts)
+				x.hijack(pooled, queued, false, parts)
+				x.hijack(pooled, queued, true, parts)
 			}
 		}
 	}
 }
 
-func (x *suite) hijack(pooled, queued bool, parts []string) {
+func (x *suite) hijack(pooled, queued, watch bool, parts []string) {
 	x.Helper()
 	hijacked := make(chan net.Conn, 1)
 	s := &script{only: "hijack", line: inUser(pooled, func(s *script, _ string) conn.Next {
 		s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
+		if watch {
+			s.Lent().WatchPeer()
+		}
 		if queued {
 			h := &holder{t: x.T}
 			s.Send(&conn.Write{A: pattern(), Holder: h})

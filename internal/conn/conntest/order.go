@@ -6,10 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,30 +18,11 @@ import (
 // large is how much there is of pattern: more than any queue and sockets with small buffers take.
 const large = 4 << 20
 
-// pattern is what tests send, one part after another: no two places of it look
-// alike for long.
-var pattern = sync.OnceValue(func() []byte {
-	b := make([]byte, 0, large+16)
-	for i := 0; len(b) < large; i++ {
-		b = append(strconv.AppendInt(b, int64(i), 36), '.')
-	}
-	return b[:large]
-})
+// pattern is what tests send, one part after another: no two places of it look alike for long.
+func pattern() []byte { return servertest.Pattern(large) }
 
 // patternFile is one with pattern in it, until the test's end.
-func patternFile(t testing.TB) *os.File {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, pattern(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
+func patternFile(t testing.TB) *os.File { return servertest.File(t, pattern()) }
 
 // same fails the test where got is not want.
 func same(t testing.TB, got, want []byte) {
@@ -68,6 +47,9 @@ func testLines(x *suite) {
 		return conn.Close
 	}
 	c := x.open(Options{}, s)
+	nc := s.NetConn()
+	identity := func() string { return fmt.Sprint(s.Peer(), nc.LocalAddr(), nc.RemoteAddr(), nc == s.NetConn()) }
+	first := identity()
 	c.Send("a\n")
 	c.Want("a\n")
 	c.Send("b\nc\nd")
@@ -83,6 +65,9 @@ func testLines(x *suite) {
 		c.Ended()
 	}
 	c.closes()
+	if last := identity(); last != first || !strings.HasSuffix(last, "true") {
+		x.Errorf("the link was %s, and is %s in the end", first, last)
+	}
 }
 
 // sender sends the pattern, one part after another, in all ways.

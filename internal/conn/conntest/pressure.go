@@ -125,48 +125,37 @@ func testFiles(x *suite) {
 	}
 }
 
-// cutShort opens a link whose session sends the whole file to a client that reads
-// a little, calls then, and expects no more than a part of it and the end.
-func (x *suite) cutShort(h *holder, file *os.File, then func()) {
-	x.Helper()
-	s := &script{line: func(s *script, line string) conn.Next {
-		return s.give(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h})
-	}}
-	c := x.begin(Options{Small: true}, s)
-	c.Want("x")
-	same(x.T, c.slowly(x.T, 1000), pattern()[:1000])
-	then()
-	got := c.rest()
-	if len(got) >= large-1000 {
-		x.Errorf("%d bytes came", len(got))
-	} else {
-		same(x.T, got, pattern()[1000:][:len(got)])
-	}
-	c.closes()
-	h.gone()
-}
-
-// testFileShrinks: the peer of a file that has become shorter sees the end early.
-func testFileShrinks(x *suite) {
-	file := patternFile(x.T)
-	x.cutShort(&holder{t: x.T}, file, func() {
-		if err := file.Truncate(large * 3 / 4); err != nil {
+// testFileEnds: the peer of a file that has become shorter, or that its holder does not want sent any more, gets
+// a part of it and the end.
+func testFileEnds(x *suite) {
+	for _, shorter := range []bool{true, false} {
+		file := patternFile(x.T)
+		var failing atomic.Bool
+		h := &holder{t: x.T, check: func() error {
+			if failing.Load() {
+				return os.ErrInvalid
+			}
+			return nil
+		}}
+		c := x.begin(Options{Small: true}, &script{line: func(s *script, line string) conn.Next {
+			return s.give(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h})
+		}})
+		c.Want("x")
+		same(x.T, c.slowly(x.T, 1000), pattern()[:1000])
+		if !shorter {
+			failing.Store(true)
+		} else if err := file.Truncate(large * 3 / 4); err != nil {
 			x.Fatal(err)
 		}
-	})
-}
-
-// testCheckFails: a file that its holder does not want sent any more ends the
-// connection.
-func testCheckFails(x *suite) {
-	var failing atomic.Bool
-	h := &holder{t: x.T, check: func() error {
-		if failing.Load() {
-			return os.ErrInvalid
+		got := c.rest()
+		if len(got) >= large-1000 {
+			x.Errorf("%d bytes came", len(got))
+		} else {
+			same(x.T, got, pattern()[1000:][:len(got)])
 		}
-		return nil
-	}}
-	x.cutShort(h, patternFile(x.T), func() { failing.Store(true) })
+		c.closes()
+		h.gone()
+	}
 }
 
 // testSendFile: Link.SendFile from an offset and from the file's own, up to its

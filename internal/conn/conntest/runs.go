@@ -312,7 +312,10 @@ func testPostWaiting(x *suite) {
 
 // testGoexit: user code that ends its goroutine costs its connection and no more.
 func testGoexit(x *suite) {
-	hows := []string{"user", "pool", "user, after waiting", "pool, after waiting", "user, with more queued"}
+	hows := []string{
+		"user", "pool", "user, after waiting", "pool, after waiting", "user, watching", "pool, watching",
+		"user, with more queued",
+	}
 	for _, how := range hows {
 		lines := 0
 		s := &script{line: inUser(strings.HasPrefix(how, "pool"), func(s *script, _ string) conn.Next {
@@ -321,6 +324,8 @@ func testGoexit(x *suite) {
 			case strings.HasSuffix(how, "waiting"):
 				s.Write([]byte("reading\n"), nil)
 				s.Lent().Fill()
+			case strings.HasSuffix(how, "watching"):
+				s.Lent().WatchPeer()
 			case strings.HasSuffix(how, "queued"):
 				s.Send(&conn.Write{A: []byte("queued\n"), Cork: true})
 			}

@@ -296,14 +296,21 @@ type aRun struct {
 	s    *script
 	run  func()
 	done func() conn.Next
+	left atomic.Int32
 }
 
 func (r *aRun) Run()           { r.run() }
 func (r *aRun) Ended(exec.End) {}
 
+// Left implements conn.Leaver.
+func (r *aRun) Left() { r.left.Add(1) }
+
 func (r *aRun) Done() conn.Next {
 	r.s.enter("Done")
 	defer r.s.leave()
+	if n := r.left.Load(); n != 1 {
+		r.s.t.Errorf("Left was called %d times before Done", n)
+	}
 	if r.done == nil {
 		return conn.More
 	}
@@ -312,7 +319,7 @@ func (r *aRun) Done() conn.Next {
 
 // start starts a Run beside others.
 func (s *script) start(run func(), done func() conn.Next) {
-	s.Start(&aRun{s, run, done}, nil)
+	s.Start(&aRun{s: s, run: run, done: done}, nil)
 }
 
 // startHere starts a Run on the loop, if this is one, else as start does.
@@ -323,9 +330,12 @@ func (s *script) startHere(run func(h *conn.Here), done func() conn.Next) conn.N
 		return conn.More
 	}
 	s.leave() // another Data may begin before this one returns
-	kept := s.Start(&aRun{s, func() { run(h) }, done}, h)
-	if !kept {
+	r := &aRun{s: s, run: func() { run(h) }, done: done}
+	if kept := s.Start(r, h); !kept {
 		return conn.Lost
+	}
+	if r.left.Load() > 0 {
+		s.t.Error("Left was called on the loop")
 	}
 	s.enter("Data")
 	return done()

@@ -3,6 +3,7 @@ package conntest
 import (
 	"crypto/tls"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,11 @@ func OnGoroutine(pair func(testing.TB) (nc, peer net.Conn)) Opener {
 				tcp.SetWriteBuffer(servertest.Small(other))
 			}
 		}
-		c := stream.New(nc, &o.Limits, new(tally.Shard), nil)
+		var lefts atomic.Int32
+		t.Cleanup(func() {
+			servertest.Eventually(t, "the connection has left", func() bool { return lefts.Load() == 1 })
+		})
+		c := stream.New(nc, &o.Limits, new(tally.Shard), func(*stream.Conn) { lefts.Add(1) })
 		if o.Layer != nil {
 			c.SetLayer(o.Layer)
 		}

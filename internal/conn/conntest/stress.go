@@ -30,7 +30,11 @@ func testStress(x *suite) {
 			line: st.line, onEOF: st.eof,
 			onExpired: func(*script) conn.Next { return conn.Close },
 		}
-		c := x.open(Options{Small: i%3 == 0}, st.s)
+		o := Options{Small: i%3 == 0}
+		if i%4 == 0 {
+			o.Limits = conn.Limits{ReadStall: int64(moment), WriteStall: int64(moment)}
+		}
+		c := x.open(o, st.s)
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)+1000))
 		all.Go(func() {
 			n := st.client(c, rnd)
@@ -112,6 +116,9 @@ func (st *stress) line(s *script, line string) conn.Next {
 		return s.give(&conn.Write{A: p, Cork: how%2 == 0})
 	}
 	ends := st.ends && st.rnd.IntN(30) == 0
+	if ends {
+		s.SetDeadline(later(how % 4))
+	}
 	return s.either(how%3 == 0, func() conn.Next {
 		switch {
 		case how < 18:

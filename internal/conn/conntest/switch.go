@@ -1,6 +1,7 @@
 package conntest
 
 import (
+	"bytes"
 	"io"
 	"strings"
 	"time"
@@ -91,6 +92,35 @@ func testLayerAtLine(x *suite) {
 			lc.Want("e\n")
 			lc.Close()
 			s.isClosed()
+		}
+	}
+}
+
+// testLayerStalled: a Layer is set when all before has been sent in plain text, or, on a loop, not at all while the
+// peer has not accepted that.
+func testLayerStalled(x *suite) {
+	if x.sides != nil {
+		return // one is enough
+	}
+	for _, where := range []string{"data", "user", "pool"} {
+		s := &script{line: func(s *script, _ string) conn.Next {
+			return s.at(where, func() conn.Next {
+				onLoop := s.OnLoop()
+				s.send(string(pattern()))
+				answer := "sealed"
+				if err := s.Lent().SetLayer(NewLayer()); err != nil {
+					if answer = "plain"; !onLoop {
+						x.Errorf("%s: %v", where, err)
+					}
+				}
+				s.send(answer)
+				return conn.Close
+			})
+		}}
+		l := NewLayer()
+		sealed := string(l.Close(l.Seal(nil, []byte("sealed"))))
+		if got := x.begin(Options{Small: true}, s).Rest(); got != string(pattern())+"plain" {
+			same(x.T, []byte(got), append(bytes.Clone(pattern()), sealed...))
 		}
 	}
 }
