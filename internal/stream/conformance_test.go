@@ -9,6 +9,8 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
+func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, pair := range map[string]func(testing.TB) (nc, peer net.Conn){
