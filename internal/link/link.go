@@ -21,7 +21,8 @@ type Session interface {
 	// also after Pause, when the server is shutting down, keep-alives were disabled, or another
 	// connection needs this one's goroutine. Close takes effect only if the peer
 	// has sent nothing that Data has not received; HalfClose at once. A request that is incomplete
-	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime.
+	// then has DrainNew to arrive, counted from since, a time of sys.Nanotime. On a loop each call has
+	// a later one; the first counts.
 	Drain(since int64) Next
 	// Since returns when the Session's current wait for the peer began, to about
 	// a millisecond; now is the current time. Both are times of sys.Nanotime. It
@@ -55,7 +56,8 @@ const (
 	// waits for what the server has few of. A peer that resets the connection ends it.
 	Wait
 	// Pause, on a shared Link: read no more, and call Data when the queue is below its
-	// low-water mark, after Writable. For a peer that sends and does not read.
+	// low-water mark, after Writable; on a goroutine perhaps before it. For a peer that sends and
+	// does not read.
 	Pause
 	// Await, of a Conn on its loop: read no more, and call Data after Resume. For a peer whose
 	// bytes go to another connection, which has no room for them.
