@@ -18,25 +18,6 @@ import (
 	"github.com/chert-http/chert/internal/timer"
 )
 
-func TestLines(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Limits{})
-	f := &fake{}
-	c := r.open(f)
-	c.Send("a\n")
-	c.Want("a\n")
-	c.Send("b\nc\nd")
-	c.Want("b\nc\n")
-	c.Send("\n")
-	c.Want("d\n")
-	c.CloseWrite()
-	c.Ended()
-	servertest.Await(t, f.closed, "Closed")
-	if n := r.shared.Gate.Open(); n != 0 {
-		t.Errorf("%d places are taken", n)
-	}
-}
-
 // The next line comes at any moment around the end of user code, so that the return
 // of the connection meets the event in every order. A lost event would hang the client.
 func TestReleaseMeetsEvent(t *testing.T) {

@@ -116,32 +116,6 @@ func TestKillWhileHandlerOwns(t *testing.T) {
 	}
 }
 
-// Killed between two requests that a goroutine off the loop serves: PeerGone found no handler
-// that it could tell, so none may begin.
-func TestKillBeforeDo(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Limits{})
-	f := &fake{serve: func(f *fake, line string) Next {
-		if line == "kill" {
-			f.t.Error("user code was called after Kill")
-		}
-		return echo(f, line)
-	}}
-	f.fed = func(f *fake, line string) {
-		// The second line is fed by the handler's goroutine.
-		if line == "kill" {
-			f.loop.Post(f.handle, Kill)
-			servertest.Eventually(f.t, "the kill has arrived", func() bool { return f.state.Load()&shut != 0 })
-		}
-	}
-	c := r.open(f)
-	c.Send("a\nkill\n")
-	servertest.Await(t, f.closed, "Closed")
-	if f.runs.Load() != 1 {
-		t.Errorf("served %d times", f.runs.Load())
-	}
-}
-
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 4<<20)

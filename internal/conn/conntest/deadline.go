@@ -136,100 +136,97 @@ func timeout(x *suite, what string, err error) {
 	}
 }
 
-// testReadDeadlines: those of user code bound its reads and no others.
-func testReadDeadlines(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
-			var moved sync.WaitGroup
-			past := func() { s.Lent().SetReadDeadline(time.Now().Add(-time.Second)) }
-			switch line {
-			case "past":
-				past()
-				timeout(x, line, s.Lent().Fill())
-				_, err := s.Lent().Read(make([]byte, 1))
-				timeout(x, line, err)
-			case "soon":
-				s.Lent().SetReadDeadline(time.Now().Add(moment))
-				timeout(x, line, s.Lent().Fill())
-			case "moved":
-				s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
-				moved.Go(past)
-				timeout(x, line, s.Lent().Fill())
-				moved.Wait()
-			case "taken back":
-				past()
-				timeout(x, line, s.Lent().Fill())
-				s.Lent().SetReadDeadline(time.Time{})
-				fallthrough
-			case "none":
-				// The last one's deadline has ended with it.
-				s.Write([]byte("reading\n"), nil)
-				if err := s.Lent().Fill(); err != nil {
-					x.Errorf("%s: %v", line, err)
-				}
+// testReadDeadlines: those of user code bound its reads and no others; nor do those of its writes.
+func testReadDeadlines(x *suite, pooled bool) {
+	s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+		var moved sync.WaitGroup
+		past := func() { s.Lent().SetReadDeadline(time.Now().Add(-time.Second)) }
+		switch line {
+		case "past":
+			past()
+			timeout(x, line, s.Lent().Fill())
+			_, err := s.Lent().Read(make([]byte, 1))
+			timeout(x, line, err)
+		case "soon":
+			s.Lent().SetReadDeadline(time.Now().Add(moment))
+			timeout(x, line, s.Lent().Fill())
+		case "moved":
+			s.Lent().SetReadDeadline(time.Now().Add(time.Hour))
+			moved.Go(past)
+			timeout(x, line, s.Lent().Fill())
+			moved.Wait()
+		case "taken back":
+			past()
+			timeout(x, line, s.Lent().Fill())
+			s.Lent().SetReadDeadline(time.Time{})
+			fallthrough
+		case "none":
+			// The last one's deadline has ended with it.
+			s.Write([]byte("reading\n"), nil)
+			if err := s.Lent().Fill(); err != nil {
+				x.Errorf("%s: %v", line, err)
 			}
-			s.Write([]byte(line+"\n"), nil)
-			return conn.More
-		})}
-		c := x.open(Options{}, s)
-		for _, line := range []string{"past", "none", "soon", "none", "moved", "none", "taken back", "past", "past"} {
-			c.Send(line + "\n")
-			if line == "none" || line == "taken back" {
-				c.Want("reading\n")
-				c.Send("more\n")
-				c.Want(line + "\nmore\n")
-			} else {
-				c.Want(line + "\n")
-			}
+		}
+		s.Write([]byte(line+"\n"), nil)
+		s.Lent().SetWriteDeadline(time.Now().Add(-time.Second)) // which ends with it
+		return conn.More
+	})}
+	c := x.open(Options{}, s)
+	for _, line := range []string{"past", "none", "soon", "none", "moved", "none", "taken back", "past", "past"} {
+		c.Send(line + "\n")
+		if line == "none" || line == "taken back" {
+			c.Want("reading\n")
+			c.Send("more\n")
+			c.Want(line + "\nmore\n")
+		} else {
+			c.Want(line + "\n")
 		}
 	}
 }
 
 // testWriteDeadlines: those of user code bound its writes, and what it has left to
 // be sent; a Write's own bounds that.
-func testWriteDeadlines(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		for _, line := range []string{"past", "soon", "moved", "left", "send", "close"} {
-			h := &holder{t: x.T}
-			s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
-				var moved sync.WaitGroup
-				soon := func() { s.Lent().SetWriteDeadline(time.Now().Add(moment)) }
-				switch line {
-				case "past":
-					s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
-					timeout(x, line, s.Write([]byte("x"), nil))
-				case "soon":
-					soon()
-					timeout(x, line, s.Write(pattern(), nil))
-				case "moved":
-					s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
-					moved.Go(soon)
-					timeout(x, line, s.Write(pattern(), nil))
-					moved.Wait()
-				case "left":
-					soon()
-					s.Send(&conn.Write{A: pattern(), Holder: h})
-					return conn.More
-				case "send", "close":
-					s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
-					if line == "close" {
-						return conn.Close
-					}
-					return conn.More
+func testWriteDeadlines(x *suite, pooled bool) {
+	for _, line := range []string{"past", "soon", "moved", "left", "send", "close"} {
+		h := &holder{t: x.T}
+		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+			var moved sync.WaitGroup
+			soon := func() { s.Lent().SetWriteDeadline(time.Now().Add(moment)) }
+			switch line {
+			case "past":
+				s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
+				timeout(x, line, s.Write([]byte("x"), nil))
+			case "soon":
+				soon()
+				timeout(x, line, s.Write(pattern(), nil))
+			case "moved":
+				s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
+				moved.Go(soon)
+				timeout(x, line, s.Write(pattern(), nil))
+				moved.Wait()
+			case "left":
+				soon()
+				s.Send(&conn.Write{A: pattern(), Holder: h})
+				return conn.More
+			case "send", "close":
+				s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
+				if line == "close" {
+					return conn.Close
 				}
-				return conn.Reset
-			})}
-			c := x.open(Options{Small: true}, s)
-			c.Send(line + "\n")
-			if line == "left" || line == "send" || line == "close" {
-				h.gone()
+				return conn.More
 			}
-			if line == "left" || line == "send" {
-				// A link that waits in Send goes on after it.
-				c.vanish()
-			}
-			s.isClosed()
+			return conn.Reset
+		})}
+		c := x.open(Options{Small: true}, s)
+		c.Send(line + "\n")
+		if line == "left" || line == "send" || line == "close" {
+			h.gone()
 		}
+		if line == "left" || line == "send" {
+			// A link that waits in Send goes on after it.
+			c.vanish()
+		}
+		s.isClosed()
 	}
 }
 

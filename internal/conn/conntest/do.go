@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
@@ -21,7 +22,7 @@ func (p patient) Ended(exec.End) {}
 // panicked, and belongs to it after a hijack.
 func testDo(x *suite) {
 	for _, where := range []string{"data", "elsewhere", "post", "post, elsewhere", "done"} {
-		for _, what := range []string{"waits", "yields", "panics", "hijacks"} {
+		for _, what := range []string{"reads", "waits", "yields", "panics", "hijacks"} {
 			x.do(where, what)
 		}
 	}
@@ -34,11 +35,15 @@ func (x *suite) do(where, what string) {
 		next := conn.Requeue
 		ran, waited := s.Do(patient(func() {
 			switch what {
-			case "waits":
-				s.Write([]byte("waits\n"), nil)
+			case "reads":
+				s.Write([]byte("reads\n"), nil)
 				if err := s.Lent().Fill(); err != nil {
 					x.Errorf("%s, %s: %v", where, what, err)
 				}
+				return
+			case "waits":
+				s.Lent().SetReadDeadline(time.Now().Add(moment))
+				timeout(x, where, s.Lent().Fill())
 			case "yields":
 				s.Lent().Yield()
 			case "panics":
@@ -83,18 +88,17 @@ func (x *suite) do(where, what string) {
 		return conn.More
 	}
 	c := x.begin(Options{}, s)
-	if what == "waits" {
-		c.Want("waits\n")
+	if what == "reads" {
+		c.Want("reads\n")
 		c.Send("go on\n")
 	}
 	c.Want("done\n")
-	switch what {
-	case "hijacks":
+	if what == "hijacks" {
 		c.Ended()
 		s.isHijacked()
 		return
-	case "waits":
-	default:
+	}
+	if what != "reads" {
 		c.Send("go on\n")
 	}
 	c.Want("go on\n")
@@ -122,41 +126,40 @@ func testDoKilled(x *suite) {
 
 // testWatchPeer: user code is notified of the peer's end when all before that has been read, and what the watch
 // reads is not lost.
-func testWatchPeer(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		entered, leave, gone := make(chan bool), make(chan bool), make(chan bool, 10)
-		s := &script{onGone: func(reset bool) { gone <- reset }}
-		s.line = inUser(pooled, func(s *script, line string) conn.Next {
-			if line == "unread" {
-				entered <- true
-				<-leave
-			}
-			over := s.Lent().WatchPeer() || s.Lent().WatchPeer()
-			if line == "last" && !over {
-				over = !servertest.Await(x.T, gone, "PeerGone")
-			}
-			if over != (line == "last") {
-				x.Errorf("%s: gone is %v", line, over)
-			}
-			return unless(s.Write([]byte(line+"\n"), nil))
-		})
-		c := x.open(Options{}, s)
-		for i := range 100 {
-			lines := strings.Repeat(fmt.Sprintf("%d%s\n", i, strings.Repeat("x", i%40)), 1+i%2)
-			c.Send(lines)
-			c.Want(lines)
+func testWatchPeer(x *suite, pooled bool) {
+	entered, leave, gone := make(chan bool), make(chan bool), make(chan bool, 10)
+	s := &script{onGone: func(reset bool) { gone <- reset }}
+	s.line = inUser(pooled, func(s *script, line string) conn.Next {
+		if line == "unread" {
+			entered <- true
+			<-leave
 		}
-		if !c.canHalfClose() {
-			continue
+		s.Lent().WatchPeer()
+		over := s.Lent().WatchPeer() // which a second call does not change
+		if line == "last" && !over {
+			over = !servertest.Await(x.T, gone, "PeerGone")
 		}
-		c.Send("unread\n")
-		servertest.Await(x.T, entered, "the user code")
-		c.Send("last\n")
-		c.CloseWrite()
-		close(leave)
-		c.Want("unread\nlast\n")
-		c.ends()
+		if over != (line == "last") {
+			x.Errorf("%s: gone is %v", line, over)
+		}
+		return unless(s.Write([]byte(line+"\n"), nil))
+	})
+	c := x.open(Options{}, s)
+	for i := range 100 {
+		lines := strings.Repeat(fmt.Sprintf("%d%s\n", i, strings.Repeat("x", i%40)), 1+i%2)
+		c.Send(lines)
+		c.Want(lines)
 	}
+	if !c.canHalfClose() {
+		return
+	}
+	c.Send("unread\n")
+	servertest.Await(x.T, entered, "the user code")
+	c.Send("last\n")
+	c.CloseWrite()
+	close(leave)
+	c.Want("unread\nlast\n")
+	c.ends()
 }
 
 // testCloseUnread: what the peer has sent while its last line was answered, and no code has read, does not cut the
@@ -205,8 +208,10 @@ func testDiscardInput(x *suite) {
 	}
 }
 
-// testForAll: a Write that waits for all returns when nothing is queued any more.
+// testForAll: a Write that waits for all returns when nothing is queued any more, however little is in memory.
 func testForAll(x *suite) {
+	const most = large - 10
+	file := patternFile(x.T)
 	for _, pooled := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			s := &script{line: func(s *script, _ string) conn.Next {
@@ -214,8 +219,8 @@ func testForAll(x *suite) {
 					s.Share()
 				}
 				return s.either(pooled, func() conn.Next {
-					s.Send(&conn.Write{A: pattern()[:large/2]})
-					err := s.Send(&conn.Write{A: pattern()[large/2:], Wait: conn.ForAll})
+					s.Send(&conn.Write{File: file, Len: most, Holder: &holder{t: x.T}})
+					err := s.Send(&conn.Write{A: pattern()[most:], Wait: conn.ForAll})
 					if waiting, _ := s.Out().Unsent(); waiting > 0 || err != nil {
 						x.Errorf("pooled %v, shared %v: %d bytes wait, %v", pooled, shared, waiting, err)
 					}
@@ -223,7 +228,7 @@ func testForAll(x *suite) {
 				})
 			}}
 			c := x.begin(Options{Small: true}, s)
-			same(x.T, c.slowly(x.T, large), pattern())
+			c.gets(pattern())
 			c.Want("end\n")
 		}
 	}

@@ -2,6 +2,6 @@
 // package conn, as golang.org/x/net/nettest does for net.Conn.
 package conntest
 
-// It knows conn's contract and no engine: a package that implements one calls Test
-// from its own tests, with a function that opens links. It also has a Layer for
+// It knows conn's contract, and of the engines how they open links (OnLoop, OnGoroutine): a package
+// calls Test from its own tests, with a function that does. It also has a Layer for
 // tests, with its client's side. Only tests import it.

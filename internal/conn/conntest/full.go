@@ -36,7 +36,7 @@ func testRelease(x *suite) {
 		}
 		c := x.begin(Options{Small: true}, s)
 		if kill {
-			c.slowly(x.T, 10)
+			c.slowly(10)
 			c.command(conn.Kill)
 		} else {
 			go c.rest()
@@ -59,36 +59,34 @@ func testTruncated(x *suite) {
 		return // nothing is cut short there
 	}
 	c.Send("go\n")
-	same(x.T, c.slowly(x.T, 10), pattern()[:10])
+	c.gets(pattern()[:10])
 	if err := half.CloseWrite(); err != nil {
 		x.Fatal(err)
 	}
-	same(x.T, c.slowly(x.T, large-10), pattern()[10:])
+	c.gets(pattern()[10:])
 	c.Ended()
 }
 
 // testCloseIdle: an idle link ends, one that user code has continues and may
 // end later.
-func testCloseIdle(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		entered, leave := make(chan bool), make(chan bool)
-		s := &script{only: "wait", line: inUser(pooled, func(s *script, _ string) conn.Next {
-			entered <- true
-			<-leave
-			return s.send("waited\n")
-		})}
-		c := x.open(Options{}, s)
-		c.Send("wait\n")
-		servertest.Await(x.T, entered, "the user code")
+func testCloseIdle(x *suite, pooled bool) {
+	entered, leave := make(chan bool), make(chan bool)
+	s := &script{only: "wait", line: inUser(pooled, func(s *script, _ string) conn.Next {
+		entered <- true
+		<-leave
+		return s.send("waited\n")
+	})}
+	c := x.open(Options{}, s)
+	c.Send("wait\n")
+	servertest.Await(x.T, entered, "the user code")
+	c.command(conn.CloseIdle)
+	leave <- true
+	c.Want("waited\n")
+	c.Send("next\n")
+	c.Want("next\n")
+	servertest.Eventually(x.T, "it ends", func() bool {
 		c.command(conn.CloseIdle)
-		leave <- true
-		c.Want("waited\n")
-		c.Send("next\n")
-		c.Want("next\n")
-		servertest.Eventually(x.T, "it ends", func() bool {
-			c.command(conn.CloseIdle)
-			return s.closes.Load() == 1
-		})
-		c.Ended()
-	}
+		return s.closes.Load() == 1
+	})
+	c.Ended()
 }

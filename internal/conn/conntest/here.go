@@ -2,7 +2,6 @@ package conntest
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -106,11 +105,7 @@ func testPause(x *suite) {
 		return conn.More
 	}}
 	c := x.open(Options{Small: true}, s)
-	go func() {
-		for i := range lines {
-			io.WriteString(c.Conn, fmt.Sprint(i, "\n"))
-		}
-	}()
+	c.sendLines(lines)
 	for i := range lines {
 		c.Want(fmt.Sprint(i) + answer + "\n")
 		if x.sides == nil && !early.Load() {

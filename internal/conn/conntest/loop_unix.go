@@ -22,6 +22,9 @@ func OnLoop(pair servertest.Pair) Opener {
 		}
 		shared := &conn.Shared{Limits: o.Limits, Gate: loop.NewGate(0, 0)}
 		shared.Gate.Enter()
+		t.Cleanup(func() {
+			servertest.Eventually(t, "its place is free", func() bool { return shared.Gate.Open() == 0 })
+		})
 		c := new(conn.Conn)
 		opened := make(chan error, 1)
 		l.Do(func() {

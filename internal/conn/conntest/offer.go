@@ -56,9 +56,9 @@ func testOffer(x *suite) {
 	if r.most > limit+64<<10 { // a layer adds to it, and pieces in flight count
 		x.Errorf("%d bytes waited, the limit is %d", r.most, limit)
 	}
-	same(x.T, c.slowly(x.T, r.size), pattern()[:r.size])
+	c.gets(pattern()[:r.size])
 	c.Want("all")
-	same(x.T, c.slowly(x.T, large/2), pattern()[:large/2])
+	c.gets(pattern()[:large/2])
 	c.Want("end")
 	servertest.Eventually(x.T, "Writable is called", func() bool { return s.writables.Load() > 0 })
 }
@@ -126,7 +126,7 @@ func testOfferAgain(x *suite) {
 	})}
 	c := x.begin(Options{Small: true}, s)
 	all := servertest.Await(x.T, full, "ErrFull")
-	same(x.T, c.slowly(x.T, len(all)), all)
+	c.gets(all)
 	c.Want("again")
 	if n := calls.Load(); n > 1000 {
 		x.Errorf("Writable was called %d times", n)

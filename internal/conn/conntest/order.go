@@ -70,6 +70,31 @@ func testLines(x *suite) {
 	}
 }
 
+// testEOF: Data is called with the peer's end until it has requested another.
+func testEOF(x *suite) {
+	held := make(chan bool, 1)
+	all := []conn.Next{conn.Requeue, conn.Wait, conn.Elsewhere, conn.Requeue}
+	s := &script{onEOF: func(s *script) conn.Next {
+		if len(all) == 0 {
+			return conn.Close
+		}
+		next := all[0]
+		if all = all[1:]; next == conn.Wait {
+			s.waits = true
+			held <- true
+		}
+		return next
+	}}
+	c := x.open(Options{}, s)
+	if !c.canHalfClose() {
+		return
+	}
+	c.CloseWrite()
+	servertest.Await(x.T, held, "the wait")
+	s.release()
+	c.ends()
+}
+
 // sender sends the pattern, one part after another, in all ways.
 type sender struct {
 	s       *script
@@ -220,7 +245,7 @@ func (x *suite) plan(d *sender, p plan, total int, seed uint64) {
 		}
 		sent <- nil
 	}()
-	same(x.T, c.slowly(x.T, total), pattern()[:total])
+	c.gets(pattern()[:total])
 	if err := servertest.Await(x.T, sent, "the lines"); err != nil {
 		x.Error(err)
 	}
@@ -275,11 +300,7 @@ func testQueueOrder(x *suite) {
 	}}
 	c := x.open(Options{Small: true}, s)
 	c.Send("start\n")
-	go func() {
-		for i := range lines {
-			fmt.Fprintf(c.Conn, "%d\n", i)
-		}
-	}()
+	c.sendLines(lines)
 	next := make([]int, producers+1)
 	for range producers*pieces + lines {
 		var id, i, n int
@@ -290,7 +311,7 @@ func testQueueOrder(x *suite) {
 			x.Fatalf("producer %d: got piece %d, want %d", id, i, next[id])
 		}
 		next[id]++
-		same(x.T, c.slowly(x.T, n+1), append(bytes.Clone(pattern()[i:i+n]), '\n'))
+		c.gets(append(bytes.Clone(pattern()[i:i+n]), '\n'))
 	}
 	servertest.Eventually(x.T, "all runs have ended", func() bool { return running.Load() == 0 })
 	c.closes()

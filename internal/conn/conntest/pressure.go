@@ -14,15 +14,13 @@ import (
 
 // testWriteWaits: Write goes on without the peer until the queue is full, then
 // waits, and is woken as the peer reads.
-func testWriteWaits(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		written, done := new(atomic.Int64), make(chan error, 1)
-		x.bounded(written, done, &script{line: inUser(pooled, func(s *script, _ string) conn.Next {
-			err := inPieces(func(p []byte) error { return s.Write(p[:len(p)/2], p[len(p)/2:]) }, written)
-			done <- err
-			return unless(err)
-		})})
-	}
+func testWriteWaits(x *suite, pooled bool) {
+	written, done := new(atomic.Int64), make(chan error, 1)
+	x.bounded(written, done, &script{line: inUser(pooled, func(s *script, _ string) conn.Next {
+		err := inPieces(func(p []byte) error { return s.Write(p[:len(p)/2], p[len(p)/2:]) }, written)
+		done <- err
+		return unless(err)
+	})})
 }
 
 // testQueueFull: Offer reports when much is queued, and Writable follows.
@@ -74,7 +72,7 @@ func (x *suite) bounded(taken *atomic.Int64, done <-chan error, s *script) {
 	if n := taken.Load(); n > large/2 {
 		x.Errorf("%d bytes were taken for a peer that does not read", n)
 	}
-	same(x.T, c.slowly(x.T, large), pattern())
+	c.gets(pattern())
 	if err := servertest.Await(x.T, done, "all to be sent"); err != nil {
 		x.Error(err)
 	}
@@ -109,14 +107,10 @@ func testFiles(x *suite) {
 			return s.either(where == 2, send)
 		}}
 		c := x.open(Options{Small: where != 1}, s)
-		go func() {
-			for i := range parts {
-				fmt.Fprintf(c.Conn, "%d\n", i)
-			}
-		}()
+		c.sendLines(len(parts))
 		for i, p := range parts {
 			c.Want(fmt.Sprintf("file %d\n", i))
-			same(x.T, c.slowly(x.T, p.n), pattern()[p.offset:p.offset+p.n])
+			c.gets(pattern()[p.offset : p.offset+p.n])
 		}
 		c.closes()
 		for _, h := range holders {
@@ -141,7 +135,7 @@ func testFileEnds(x *suite) {
 			return s.give(&conn.Write{A: []byte("x"), File: file, Len: large, Holder: h})
 		}})
 		c.Want("x")
-		same(x.T, c.slowly(x.T, 1000), pattern()[:1000])
+		c.gets(pattern()[:1000])
 		if !shorter {
 			failing.Store(true)
 		} else if err := file.Truncate(large * 3 / 4); err != nil {
@@ -160,42 +154,40 @@ func testFileEnds(x *suite) {
 
 // testSendFile: Link.SendFile from an offset and from the file's own, up to its
 // end.
-func testSendFile(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
-			var from, n, want int64
-			fmt.Sscan(line, &from, &n, &want)
-			file := patternFile(x.T)
-			at := from
-			if from < 0 {
-				at = -from
-				file.Seek(at, io.SeekStart)
-			}
-			sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
-			if !ok && sent == 0 && err == nil {
-				// It cannot be done here.
-				s.Write(pattern()[at:at+want], []byte("."))
-				return conn.More
-			}
-			defer s.Write([]byte("."), nil)
-			if sent != want || err != nil {
-				x.Errorf("%s: %d bytes were sent, %v", line, sent, err)
-			}
-			if now, _ := file.Seek(0, io.SeekCurrent); from < 0 && now != at+want || from >= 0 && now != 0 {
-				x.Errorf("%s: the file is at %d", line, now)
-			}
-			return conn.More
-		})}
-		c := x.open(Options{Small: true}, s)
-		for _, p := range []struct{ from, n, want int }{
-			{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10},
-			{-10, 100, 100}, {-1000, 1 << 20, 1 << 20}, {-large + 10, 100, 10},
-		} {
-			c.Send(fmt.Sprintln(p.from, p.n, p.want))
-			at := max(p.from, -p.from)
-			same(x.T, c.slowly(x.T, p.want), pattern()[at:at+p.want])
-			c.Want(".")
+func testSendFile(x *suite, pooled bool) {
+	s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+		var from, n, want int64
+		fmt.Sscan(line, &from, &n, &want)
+		file := patternFile(x.T)
+		at := from
+		if from < 0 {
+			at = -from
+			file.Seek(at, io.SeekStart)
 		}
+		sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
+		if !ok && sent == 0 && err == nil {
+			// It cannot be done here.
+			s.Write(pattern()[at:at+want], []byte("."))
+			return conn.More
+		}
+		defer s.Write([]byte("."), nil)
+		if sent != want || err != nil {
+			x.Errorf("%s: %d bytes were sent, %v", line, sent, err)
+		}
+		if now, _ := file.Seek(0, io.SeekCurrent); from < 0 && now != at+want || from >= 0 && now != 0 {
+			x.Errorf("%s: the file is at %d", line, now)
+		}
+		return conn.More
+	})}
+	c := x.open(Options{Small: true}, s)
+	for _, p := range []struct{ from, n, want int }{
+		{0, 10, 10}, {1000, 1 << 20, 1 << 20}, {large - 10, 100, 10},
+		{-10, 100, 100}, {-1000, 1 << 20, 1 << 20}, {-large + 10, 100, 10},
+	} {
+		c.Send(fmt.Sprintln(p.from, p.n, p.want))
+		at := max(p.from, -p.from)
+		c.gets(pattern()[at : at+p.want])
+		c.Want(".")
 	}
 }
 

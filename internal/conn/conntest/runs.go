@@ -100,62 +100,60 @@ func testRuns(x *suite) {
 
 // testRunsBesideUser: runs end, and functions are posted, while other user code
 // has the link: they are for later. Some are started there.
-func testRunsBesideUser(x *suite) {
-	for _, pooled := range []bool{false, true} {
-		const n = 10
-		ended, posted := make(chan bool, 2*n), make(chan bool)
-		s := &script{only: "go"}
-		left, inside := 2*n, false // the owner's
-		done := func() conn.Next {
-			if inside {
-				x.Error("Done while user code has the link")
-			}
-			if left--; left == 0 {
-				return s.send("all done\n")
-			}
-			return conn.More
+func testRunsBesideUser(x *suite, pooled bool) {
+	const n = 10
+	ended, posted := make(chan bool, 2*n), make(chan bool)
+	s := &script{only: "go"}
+	left, inside := 2*n, false // the owner's
+	done := func() conn.Next {
+		if inside {
+			x.Error("Done while user code has the link")
 		}
-		run := func() { s.queue([]byte("run\n")); ended <- true }
-		s.line = func(s *script, line string) conn.Next {
-			s.Share()
+		if left--; left == 0 {
+			return s.send("all done\n")
+		}
+		return conn.More
+	}
+	run := func() { s.queue([]byte("run\n")); ended <- true }
+	s.line = func(s *script, line string) conn.Next {
+		s.Share()
+		for range n {
+			s.start(run, done)
+		}
+		return s.either(pooled, func() conn.Next {
+			inside = true
 			for range n {
+				<-ended
+			}
+			go func() {
+				s.post(func() conn.Next {
+					if inside {
+						x.Error("posted to user code that has the link")
+					}
+					return s.send("posted\n")
+				})
+				close(posted)
+			}()
+			<-posted
+			s.Write([]byte("user\n"), nil)
+			for range n { // by an owner that does not drive the loop
 				s.start(run, done)
 			}
-			return s.either(pooled, func() conn.Next {
-				inside = true
-				for range n {
-					<-ended
-				}
-				go func() {
-					s.post(func() conn.Next {
-						if inside {
-							x.Error("posted to user code that has the link")
-						}
-						return s.send("posted\n")
-					})
-					close(posted)
-				}()
-				<-posted
-				s.Write([]byte("user\n"), nil)
-				for range n { // by an owner that does not drive the loop
-					s.start(run, done)
-				}
-				inside = false
-				return conn.More
-			})
-		}
-		c := x.begin(Options{}, s)
-		want := []string{"all done", "posted"}
-		for range 2 * n {
-			want = append(want, "run")
-		}
-		want = append(want, "user")
-		if got := c.answers(x, len(want)); !slices.Equal(got, want) {
-			x.Errorf("got %q", got)
-		}
-		c.Send("end\n")
-		c.Want("end\n")
+			inside = false
+			return conn.More
+		})
 	}
+	c := x.begin(Options{}, s)
+	want := []string{"all done", "posted"}
+	for range 2 * n {
+		want = append(want, "run")
+	}
+	want = append(want, "user")
+	if got := c.answers(x, len(want)); !slices.Equal(got, want) {
+		x.Errorf("got %q", got)
+	}
+	c.Send("end\n")
+	c.Want("end\n")
 }
 
 // testRunsHalfClose: the peer has sent all it will, and gets the answers of the
@@ -293,21 +291,26 @@ func testPostWithin(x *suite) {
 	}
 }
 
-// testPostWaiting: a link that waits takes what is posted, now or when the wait is over,
-// and still goes on then.
+// testPostWaiting: a link that waits takes what is posted, and goes on when that says so.
 func testPostWaiting(x *suite) {
 	held := make(chan bool, 1)
 	s := &script{only: "a", line: waits(held)}
 	c := x.open(Options{}, s)
 	c.Send("a\n")
 	servertest.Await(x.T, held, "the wait")
-	posted := make(chan bool, 1)
-	s.post(func() conn.Next { posted <- true; return conn.More })
-	s.release()
-	c.Want("a\n")
-	servertest.Await(x.T, posted, "what was posted")
 	c.Send("b\n")
-	c.Want("b\n")
+	posted := make(chan bool)
+	for range 3 { // in turns of their own
+		s.post(func() conn.Next {
+			go func() { posted <- true }()
+			return conn.More
+		})
+		servertest.Await(x.T, posted, "what was posted")
+	}
+	s.release()
+	c.Want("a\nb\n")
+	c.Send("c\n")
+	c.Want("c\n")
 }
 
 // testGoexit: user code that ends its goroutine costs its connection and no more.

@@ -10,6 +10,7 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/outbox"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -29,6 +30,8 @@ type script struct {
 	owner  *atomic.Int32    // shared by sessions that follow each other on a Link
 	first  func() conn.Next // what the next call of Data begins with, once; nil is nothing
 	paused bool             // Data consumes nothing
+	waits  bool             // Data has returned Wait, and is not to be called
+	opened int64            // before the link, of sys.Nanotime
 	shared bool             // Share was called, so Writable may be
 
 	expired, writables, drains, closes atomic.Int32
@@ -59,7 +62,7 @@ func (s *script) init(t testing.TB) {
 	if s.owner == nil {
 		s.owner = new(atomic.Int32)
 	}
-	s.closed = make(chan bool, 1)
+	s.closed, s.opened = make(chan bool, 1), sys.Nanotime()
 }
 
 // On implements Session.
@@ -108,6 +111,9 @@ func (s *script) leave() { s.owner.Store(0) }
 // Data implements conn.Session.
 func (s *script) Data(eof bool) (next conn.Next) {
 	s.enter("Data")
+	if s.waits {
+		s.t.Error("Data while it waits")
+	}
 	owner := s.owner
 	defer func() {
 		if next != conn.Lost {
@@ -159,13 +165,14 @@ func (s *script) serveLine(line string) conn.Next {
 func waits(held chan<- bool) server {
 	return func(s *script, line string) conn.Next {
 		s.first = func() conn.Next { return s.send(line + "\n") }
+		s.waits = true
 		held <- true
 		return conn.Wait
 	}
 }
 
 // release has the line served that waits, and others.
-func (s *script) release() { s.post(func() conn.Next { return conn.Requeue }) }
+func (s *script) release() { s.post(func() conn.Next { s.waits = false; return conn.Requeue }) }
 
 // send is Send of what may wait for the next answer.
 func (s *script) send(text string) conn.Next {
@@ -262,6 +269,9 @@ func (s *script) Drain(since int64) conn.Next {
 	s.enter("Drain")
 	defer s.leave()
 	s.drains.Add(1)
+	if now := sys.Nanotime(); since < s.opened || since > now {
+		s.t.Errorf("Drain since %v before the link, or %v from now", s.opened-since, since-now)
+	}
 	switch {
 	case s.onDrain != nil:
 		return s.onDrain(s, since)

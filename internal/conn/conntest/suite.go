@@ -1,6 +1,7 @@
 package conntest
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -67,60 +68,80 @@ func TestThrough(t *testing.T, open Opener, sides Sides) {
 	}
 }
 
+// The contract, as cases.
 var tests = []struct {
 	name string
 	f    func(*suite)
 }{
+	// What the session is given, and when its methods are called.
 	{"lines", testLines},
+	{"the peer's end", testEOF},
+	{"unread", both(testUnread)},
+	{"post", testPost},
+	{"post from a session", testPostWithin},
+	{"post while it waits", testPostWaiting},
+	{"a pause", testPause},
+	{"the end of a pause", testPausedDrain},
+	{"expired", testExpired},
+	{"expired beside runs", testExpiredBeside},
+	{"switch", testSwitch},
+	{"layer at a line", testLayerAtLine},
+	{"layer after a stall", testLayerStalled},
+
+	// What is sent.
 	{"order", func(x *suite) { x.order(3, false) }},
 	{"order in user code", func(x *suite) { x.order(4, true) }},
 	{"order of queues", testQueueOrder},
-	{"write waits", testWriteWaits},
+	{"files", testFiles},
+	{"file ends", testFileEnds},
+	{"send file", both(testSendFile)},
+	{"release", testRelease},
+	{"write waits", both(testWriteWaits)},
+	{"write for all", testForAll},
 	{"queue is full", testQueueFull},
 	{"offer", testOffer},
 	{"the rule of offer", testOfferRule},
 	{"offer again", testOfferAgain},
-	{"release", testRelease},
-	{"files", testFiles},
-	{"file ends", testFileEnds},
-	{"send file", testSendFile},
-	{"expired", testExpired},
-	{"expired beside runs", testExpiredBeside},
-	{"read deadlines", testReadDeadlines},
-	{"write deadlines", testWriteDeadlines},
-	{"stalls", testStalls},
-	{"slow but steady", testSteady},
-	{"unread", testUnread},
+	{"offer ends", testOfferEnds},
+	{"discard input", testDiscardInput},
+
+	// User code, alone and beside others.
 	{"do", testDo},
 	{"do when killed", testDoKilled},
-	{"watch the peer", testWatchPeer},
-	{"close with bytes unread", testCloseUnread},
-	{"discard input", testDiscardInput},
-	{"write for all", testForAll},
-	{"offer ends", testOfferEnds},
-	{"switch", testSwitch},
-	{"layer at a line", testLayerAtLine},
-	{"layer after a stall", testLayerStalled},
-	{"runs", testRuns},
-	{"runs beside user code", testRunsBesideUser},
-	{"runs on the loop", testRunsHere},
-	{"a pause", testPause},
-	{"the end of a pause", testPausedDrain},
-	{"half-close when drained", testDrainHalfClose},
-	{"half-close with runs", testRunsHalfClose},
-	{"post", testPost},
-	{"post from a session", testPostWithin},
-	{"post while it waits", testPostWaiting},
 	{"goexit", testGoexit},
+	{"watch the peer", both(testWatchPeer)},
+	{"runs", testRuns},
+	{"runs beside user code", both(testRunsBesideUser)},
+	{"runs on the loop", testRunsHere},
+	{"hijack", both(testHijack)},
+	{"hijack with runs", both(testHijackRuns)},
+
+	// Waits for the peer.
+	{"read deadlines", both(testReadDeadlines)},
+	{"write deadlines", both(testWriteDeadlines)},
+	{"stalls", testStalls},
+	{"slow but steady", testSteady},
+
+	// The end.
 	{"ends", testEnds},
 	{"reset", testReset},
 	{"linger", testLinger},
 	{"linger_bytes", testLingerBytes},
+	{"close with bytes unread", testCloseUnread},
 	{"truncated", testTruncated},
-	{"close idle", testCloseIdle},
-	{"hijack", testHijack},
-	{"hijack with runs", testHijackRuns},
+	{"close idle", both(testCloseIdle)},
+	{"half-close when drained", testDrainHalfClose},
+	{"half-close with runs", testRunsHalfClose},
+
 	{"stress", testStress},
+}
+
+// both is a case of user code where Data is called, and on a goroutine that does not drive a loop.
+func both(f func(x *suite, pooled bool)) func(*suite) {
+	return func(x *suite) {
+		f(x, false)
+		f(x, true)
+	}
 }
 
 // suite is one test on one kind of links.
@@ -253,16 +274,31 @@ func (c *client) reset() {
 func (c *client) vanish() { c.raw.Close() }
 
 // slowly reads n bytes in pieces of odd sizes.
-func (c *client) slowly(t testing.TB, n int) []byte {
-	t.Helper()
+func (c *client) slowly(n int) []byte {
+	c.s.t.Helper()
 	b := make([]byte, n)
 	for have, k := 0, 1; have < n; k = k*7%8191 + 1 {
 		m, err := c.R.Read(b[have:min(have+k, n)])
 		if have += m; err != nil {
-			t.Fatalf("%d of %d bytes, %v", have, n, err)
+			c.s.t.Fatalf("%d of %d bytes, %v", have, n, err)
 		}
 	}
 	return b
+}
+
+// gets checks that want comes, read slowly.
+func (c *client) gets(want []byte) {
+	c.s.t.Helper()
+	same(c.s.t, c.slowly(len(want)), want)
+}
+
+// sendLines sends the numbers below n, a line for each, while the test goes on.
+func (c *client) sendLines(n int) {
+	go func() {
+		for i := range n {
+			fmt.Fprintf(c.Conn, "%d\n", i)
+		}
+	}()
 }
 
 // rest reads up to the end, however that comes.
