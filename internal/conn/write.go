@@ -71,16 +71,17 @@ func (c *Conn) try(s *outbox.Segment) (done bool, err error) {
 		}
 		q = c.newQueue(nil)
 	}
-	return q.Try(s, c.off)
+	return q.Try(s, true) // see pull
 }
 
-// pull sends what is queued, and waits for the peer while more reports that there is more.
+// pull sends what is queued, and waits for the peer while more reports that there is more. Files are
+// sent whole: after one that has only yielded to others no event may come.
 func (c *Conn) pull(q *queue, more func() bool) error {
 	for {
 		if err := c.mayWrite(); err != nil {
 			return err
 		}
-		if err := q.Pull(c.off); err != nil || !more() {
+		if err := q.Pull(true); err != nil || !more() {
 			return err
 		}
 		if err := c.awaitWritable(); err != nil {
