@@ -2,10 +2,12 @@ package h2
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/takeover"
@@ -88,6 +90,28 @@ func TestWriteDeadlineCountsOnce(t *testing.T) {
 		}
 		s.Closed(false)
 	}
+}
+
+// One that is met while the handler makes a head in vain is counted when the stream is reset: the response has not got
+// the error yet.
+func TestWriteDeadlineMetBySpare(t *testing.T) {
+	t.Parallel()
+	s, st, _ := quiet()
+	l := new(countingLink)
+	l.shard.Init(nil)
+	s.Client.Link = l
+	st.writeBy, s.expiresBy = 1, 1
+	s.heads.Add(1)
+	st.spare(http.Header{"A": {strings.Repeat("a", 2*maxRest)}})
+	s.expireStreams(2)
+	var n tally.Counts
+	if n.Read(&l.shard); n.Of(tally.LateWrite) != 1 {
+		t.Errorf("%d counted", n.Of(tally.LateWrite))
+	}
+	if err := st.commit([]byte("head"), nil, nil, false, nil); err != bridge.ErrLate {
+		t.Error(err)
+	}
+	s.Closed(false)
 }
 
 // A client that opens no window has as long for what has been offered as for any other

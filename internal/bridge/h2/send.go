@@ -178,7 +178,9 @@ func (st *stream) spare(h http.Header) {
 	if size > 2*maxRest { // more than maxRest in any Huffman code: commit would wait as well
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		late := st.late
 		st.awaitRoom()
+		st.late = late // if commit gets it
 	}
 }
 
