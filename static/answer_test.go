@@ -223,10 +223,10 @@ func TestFutureDate(t *testing.T) {
 	}
 }
 
-// TestDateThatHasCome: when the date of a file has come, its responses have it.
+// TestDateThatHasCome: when the date of a file has come, its responses have it, also those that are compressed.
 func TestDateThatHasCome(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]string{"f.txt": "f"}, nil)
+	s := newSite(t, map[string]string{"f.txt": strings.Repeat("f", compressMin)}, nil)
 	date := time.Now().Add(48 * time.Hour).Truncate(time.Second)
 	s.date("f.txt", date)
 	for _, tt := range []struct {
@@ -235,9 +235,11 @@ func TestDateThatHasCome(t *testing.T) {
 	}{{date.Add(-time.Second), ""}, {date.Add(time.Second), date.UTC().Format(http.TimeFormat)}} {
 		s.Handler.wall = func() time.Time { return tt.at }
 		s.later()
-		r, _ := s.ask("GET", "/f.txt")
-		if got := r.head.Get("Last-Modified"); got != tt.want {
-			t.Errorf("at %v: %q", tt.at, got)
+		for _, coding := range []string{"", "gzip"} {
+			r, _ := s.ask("GET", "/f.txt", "Accept-Encoding: "+coding)
+			if got := r.head.Get("Last-Modified"); got != tt.want || r.head.Get("Content-Encoding") != coding {
+				t.Errorf("at %v: %q: %q", tt.at, coding, got)
+			}
 		}
 	}
 }

@@ -73,8 +73,10 @@ func (h *Handler) variant(x *direct.Exchange, e *entry, p *plain, now int64) (*e
 func (h *Handler) coded(e *entry, c coding.Coding, sibling bool, p *plain, now int64) (*entry, error) {
 	k := e.key.in(c)
 	if v := h.cached(k, now); v != nil {
-		// What is made of e has its state: a tag of size and time may be that of another file too.
-		if v.base == e.tag && sibling == (v.name != e.name) && (sibling || v.stat.same(&e.stat)) {
+		// What is made of e has its state: a tag of size and time may be that of another file too, and the date of
+		// the same one may have come.
+		if v.base == e.tag && sibling == (v.name != e.name) &&
+			(sibling || v.stat.same(&e.stat) && (e.ahead || !v.ahead)) {
 			return v, nil
 		}
 		h.cache.drop(v)
