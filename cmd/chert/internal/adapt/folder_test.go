@@ -6,7 +6,7 @@ import (
 )
 
 // What is missing below a location for files of a folder is not answered as try_files of others says: it is a route of
-// its own. One with a regular expression cannot be, which a note says.
+// its own. One with a regular expression cannot be, which a note says. Fields of single files in it are theirs.
 func TestTriedElsewhere(t *testing.T) {
 	t.Parallel()
 	const (
@@ -26,6 +26,10 @@ func TestTriedElsewhere(t *testing.T) {
 			"[[site.route.rules]]\nmatch = [\"**\"]\n" + age + "[[site.route." + image, "what is missing is answered as try_files of others says, where nginx has 404"},
 		{"location / { try_files $uri /i; } location ^~ /x/ { expires 1s; } location ~ \\.png$ { expires 2s; }", begin + "[[site." + image + whole + assets + "root = \"/w/x\"\n" +
 			"[[site.route.rules]]\nmatch = [\"**\"]\n" + age, "what is missing is answered as try_files of others says, where nginx has 404"},
+		{"location / { try_files $uri /i; } location ^~ /x/ { expires 1s; } location = /x/a.js { expires 2s; } location = /y/b.js { expires 2s; }", begin + "[[site.rules]]\nmatch = [\"/x/a.js\"]\n" + long +
+			"[[site.rules]]\nmatch = [\"/y/b.js\"]\n" + long + whole + assets + "root = \"/w/x\"\n[[site.route.rules]]\nmatch = [\"**\"]\n" + age + "[[site.route.rules]]\nmatch = [\"/a.js\"]\n" + long, ""},
+		{"location / { try_files $uri /i; } location /x/ { expires 1s; } location ~ ^/x/[^/]*\\.png$ { expires 2s; }", begin + "[[site.rules]]\nmatch = [\"x/*.png\"]\n" + long + whole + assets + "root = \"/w/x\"\n" +
+			"[[site.route.rules]]\nmatch = [\"**\"]\n" + age + "[[site.route.rules]]\nmatch = [\"/*.png\"]\n" + long, "what is missing is answered as try_files of others says, where nginx has 404"},
 		{"location / { try_files $uri /i; } location ~ \\.sql$ { deny all; }", site + spa + "hidden = [\"*.sql\"]\n", "deny of files is left out: they are hidden"},
 		{"location / { try_files $uri =404; } location /x/ { expires 1s; }", site + "[[site.rules]]\nmatch = [\"x/**\"]\n" + age, ""},
 	} {

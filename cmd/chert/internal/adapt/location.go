@@ -179,36 +179,6 @@ func falls(all []directive) bool {
 	})
 }
 
-// folder is a location for what is below a path, whose files have header fields, and that try_files of others is not
-// for.
-func (t *inServer) folder(d *directive, how, path string) {
-	bare := *d
-	bare.block = slices.DeleteFunc(slices.Clone(d.block), func(in directive) bool {
-		return in.name() == "expires" || in.name() == "add_header"
-	})
-	before := len(t.site.routes)
-	if t.route(&bare, how, path); len(t.site.routes) == before { // there is one
-		return
-	}
-	r := t.site.routes[before]
-	t.files(d, []string{"**"}, r.level())
-	if how != "^~" {
-		t.ruled = append(t.ruled, r)
-	}
-}
-
-// rule has the fields of locations for files with some extensions hold in folders too: they come first in nginx.
-func (t *inServer) rule() {
-	const head, match = "[[site.", "rules]]\nmatch = [\"*."
-	for _, table := range t.site.tables {
-		if own, ok := strings.CutPrefix(table, head+match); ok {
-			for _, r := range t.ruled {
-				r.tables = append(r.tables, head+"route."+match+own)
-			}
-		}
-	}
-}
-
 // isPrefix reports whether a location is for paths below one.
 func isPrefix(d *directive) bool {
 	return (len(d.words) == 2 || d.arg(0) == "^~") && d.words[len(d.words)-1] != "/"

@@ -21,7 +21,7 @@ type inServer struct {
 	whole    bool        // a route is for all that no other is for
 	guarded  bool        // deny is "all" in place of a directive that is left out
 	falls    bool        // try_files ends in a file, which is not for what other locations are for
-	ruled    []*route    // of folders, in which rules of the site's files hold too
+	ruled    []folder    // those in which rules of the site's files hold too
 	around   []directive // what locations inherit
 	own      *level      // the server's, for locations
 	moved    []directive // rewrite of the server, which may be for locations
