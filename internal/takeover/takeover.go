@@ -86,14 +86,14 @@ type Source interface {
 // A Streamer is an http.ResponseWriter whose response can outlive its handler.
 type Streamer interface {
 	// Outlive sends the head of the response, with the status 200 unless there is
-	// another, and leaves the rest to the Source that begin returns. chunked reports
-	// that what is offered must be in chunks, the last one included (RFC 9112 section
-	// 7.1). The request is valid only until its handler returns; it may lose its fields
-	// then.
+	// another, and leaves the rest to the Source that begin returns, after which s
+	// may be used. chunked reports that what is offered must be in chunks, the last
+	// one included (RFC 9112 section 7.1). The request is valid only until its handler
+	// returns; it may lose its fields then.
 	Outlive(begin func(s Stream, chunked bool) Source) error
 	// Hold is Outlive for an answer that comes as a whole: the connection can be used
-	// again after it. answer is to be called once; any goroutine may. Writable is not
-	// called.
+	// again after it. answer is to be called once, after begin; any goroutine may.
+	// Writable is not called.
 	Hold(begin func(answer func(p []byte)) Source) error
 }
 

@@ -132,10 +132,12 @@ func TestPlaceOfHandlerAfterTheEnd(t *testing.T) {
 				if r.URL.Path != "/wait" {
 					return
 				}
-				takeover.Find[takeover.Streamer](w).Outlive(func(s takeover.Stream, _ bool) takeover.Source {
-					s.End(false)
+				var s takeover.Stream
+				takeover.Find[takeover.Streamer](w).Outlive(func(l takeover.Stream, _ bool) takeover.Source {
+					s = l
 					return noSource{}
 				})
+				s.End(false)
 				<-release
 			}),
 		})
