@@ -39,6 +39,8 @@ type placed struct {
 func startPlaced(t *testing.T, s *chert.Server) *placed {
 	p := new(placed)
 	s.Engine, s.Handler = chert.EngineLoops, p
+	// Connections wait while a route is proved, which a busy machine may need longer for than the defaults.
+	s.ReadHeaderTimeout, s.IdleTimeout = time.Hour, time.Hour
 	p.Server = engines.Start(t, s)
 	return p
 }
