@@ -255,6 +255,7 @@ func testStalls(x *suite) {
 		user("read", func(s *script) error { _, err := s.Lent().Read(make([]byte, 10)); return err }, conn.Close)
 		user("write", func(s *script) error { return s.Write(pattern(), nil) }, conn.Reset)
 		user("write and close", func(s *script) error { return s.Write(pattern(), nil) }, conn.Close)
+		x.stallsAndGoesOn(pooled)
 	}
 	for _, then := range []conn.Next{conn.More, conn.Close, conn.Linger} {
 		for _, shared := range []bool{false, true} {
@@ -275,4 +276,19 @@ func testStalls(x *suite) {
 			return conn.More
 		})
 	}
+}
+
+// stallsAndGoesOn: a peer that was silent for too long within a line is still answered, and sends others.
+func (x *suite) stallsAndGoesOn(pooled bool) {
+	x.Helper()
+	s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+		timeout(x, line, s.Lent().Fill())
+		return unless(s.Write([]byte(line+"\n"), nil))
+	})}
+	c := x.open(Options{Limits: conn.Limits{ReadStall: int64(moment)}}, s)
+	for _, line := range []string{"a\n", "b\n"} {
+		c.Send(line)
+		c.Want(line)
+	}
+	c.closes()
 }
