@@ -124,7 +124,7 @@ func TestLogSoonAfterExit(t *testing.T) {
 	}
 }
 
-// What waits behind a line whose logging ends the goroutine is logged by another.
+// What waits after a line whose logging ends the goroutine is logged by another.
 func TestLogSoonBehindExit(t *testing.T) {
 	t.Parallel()
 	began, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)

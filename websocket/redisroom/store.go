@@ -131,7 +131,7 @@ func (s *Store) Close() error {
 	return s.streams.Close()
 }
 
-// Room returns the room with a name of 1 to 512 bytes, of which the first is not zero, the same
+// Room returns the room with a name of 1 to 512 bytes that does not begin with a zero byte, the same
 // one as long as the program has it. It does not ask Redis.
 func (s *Store) Room(name string) (*Room, error) {
 	if err := checkName("room", name); err != nil {

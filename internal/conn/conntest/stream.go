@@ -71,7 +71,7 @@ func (c *tlsClient) CloseWrite() error {
 	return err
 }
 
-// Close does not wait for a peer that takes nothing, as tls.Conn's does.
+// Close does not wait for a peer that reads nothing, as tls.Conn's does.
 func (c *tlsClient) Close() error {
 	c.nc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	return c.Conn.Close()
