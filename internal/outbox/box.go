@@ -18,7 +18,6 @@ type Box struct {
 	mu   sync.Mutex
 	*queued
 	blocking bool // the Sink waits: only Carry calls it; immutable
-	shared   bool // see Share; immutable once others use it
 	closed   bool // see Close
 	facts    atomic.Uint32
 }
@@ -35,6 +34,8 @@ const (
 	missed
 	// Accepted was called since Await. The loop alone changes it.
 	accepted
+	// Share was called. It changes with mu held.
+	shared
 )
 
 func (b *Box) is(fact uint32) bool { return b.facts.Load()&fact != 0 }
@@ -78,11 +79,11 @@ func (b *Box) unlock() {
 func (b *Box) Share() {
 	b.mu.Lock()
 	defer b.unlock()
-	b.shared = true
+	b.set(shared, true)
 }
 
 // Shared reports whether Share was called: then nothing may bypass b. A nil Box is not shared.
-func (b *Box) Shared() bool { return b != nil && b.shared }
+func (b *Box) Shared() bool { return b != nil && b.is(shared) }
 
 // add queues s; wait means that it will not be sent immediately. mu is held.
 func (b *Box) add(s *Segment, wait bool) {

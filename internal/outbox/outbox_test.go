@@ -103,6 +103,22 @@ func TestMissed(t *testing.T) {
 	b.Drop()
 }
 
+// The loop asks whether others send while an owner beside it says so.
+func TestShareBeside(t *testing.T) {
+	t.Parallel()
+	var b Box
+	b.Init(new(null))
+	shared := make(chan bool)
+	go func() {
+		for !b.Shared() {
+			runtime.Gosched()
+		}
+		close(shared)
+	}()
+	b.Share()
+	servertest.Await(t, shared, "Share is not seen")
+}
+
 // A Holder may end the goroutine that calls Check.
 type exiting struct{ released chan bool }
 

@@ -102,11 +102,11 @@ func (b *Box) PullBeside() (left bool) {
 	defer b.unlock()
 	for i := range b.segments {
 		if b.segments[i].n > 0 {
-			return b.shared
+			return b.is(shared)
 		}
 	}
 	b.pull(false)
-	return b.shared && len(b.segments) > 0
+	return b.is(shared) && len(b.segments) > 0
 }
 
 // Nudge pushes what the Sink itself has to send, after what is queued, also after Close if
