@@ -53,7 +53,7 @@ const spliceMax = 1 << 20
 // returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
 	l := w.x.c.Link.(conn.Splicer) // see beginZeroCopy
-	if !sys.HaveSplice || !l.CanRelay() {
+	if !sys.HaveSplice || !w.canRelay(l) {
 		return 0, false, nil
 	}
 	raw, err := src.SyscallConn()
@@ -104,6 +104,14 @@ func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 		}
 	}
 	return sent, true, nil
+}
+
+// canRelay is l's CanRelay, which only the goroutine that may send calls: another one of the handler may write, or
+// the handler return, since beginZeroCopy.
+func (w *Response) canRelay(l conn.Splicer) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unusable() == nil && l.CanRelay()
 }
 
 // copyOnce sends up to n bytes that one Read returns, immediately as splice does.
