@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // testStress: many connections on which anything happens at any time. A client
@@ -37,10 +38,10 @@ func testStress(x *suite) {
 		c := x.open(o, st.s)
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)+1000))
 		all.Go(func() {
-			n := st.client(c, rnd)
+			n, err := st.client(c, rnd)
 			checked.Add(int64(n))
 			if n < stressLines && !st.ends {
-				x.Errorf("connection %d: %d of %d answers", i, n, stressLines)
+				x.Errorf("connection %d: %d of %d answers, then %v", i, n, stressLines, err)
 			}
 			c.closes()
 		})
@@ -145,8 +146,8 @@ func (st *stress) line(s *script, line string) conn.Next {
 }
 
 // client sends lines and checks their answers, in order and then in any. It
-// returns how many came.
-func (st *stress) client(c *client, rnd *rand.Rand) (n int) {
+// returns how many came, and what came instead of the next.
+func (st *stress) client(c *client, rnd *rand.Rand) (n int, err error) {
 	var mu sync.Mutex
 	waits := map[string]bool{} // for an answer
 	sent := make(chan bool)
@@ -182,8 +183,10 @@ func (st *stress) client(c *client, rnd *rand.Rand) (n int) {
 	}()
 	defer func() { <-sent }()
 	for n < stressLines {
-		head, err := c.R.ReadString(':')
-		if err != nil {
+		// For each answer: all may take longer on a busy machine.
+		c.Conn.SetDeadline(time.Now().Add(servertest.Patience))
+		var head string
+		if head, err = c.R.ReadString(':'); err != nil {
 			break
 		}
 		var line string
@@ -198,12 +201,12 @@ func (st *stress) client(c *client, rnd *rand.Rand) (n int) {
 			break
 		}
 		b := make([]byte, size)
-		if _, err := io.ReadFull(c.R, b); err != nil { // none with the last bytes, with which TLS 1.2 tells the end
+		if _, err = io.ReadFull(c.R, b); err != nil { // none with the last bytes, with which TLS 1.2 tells the end
 			break
 		}
 		same(st.x.T, b, stressAnswer(line, size)[len(head):])
 		n++
 	}
 	c.vanish() // the sender may wait for a peer that does not read any more
-	return n
+	return n, err
 }
