@@ -24,7 +24,10 @@ import (
 func attacked(t *testing.T, want string, h http.Handler, attack func(c *raw) string) {
 	t.Helper()
 	each(t, "oracle tls inline", func(t *testing.T, kind string) {
-		frugal := &chert.Server{Handler: h, ReadHeaderTimeout: servertest.Patience, IdleTimeout: -1}
+		frugal := &chert.Server{
+			Handler: h, ReadHeaderTimeout: servertest.Patience, IdleTimeout: -1,
+			WriteStallTimeout: -1, // on a busy machine answers to tiny windows would be reset before
+		}
 		testhook.Of(frugal).Frugal()
 		s := serve(t, kind, frugal)
 		bystander := s.raw()
