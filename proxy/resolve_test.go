@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +155,32 @@ func TestUnresolved(t *testing.T) {
 				t.Errorf("%d %v", w.Code, w.Header())
 			}
 		})
+	}
+}
+
+// An Upstream that is made while the Pool closes resolves no names once that has closed.
+func TestUpstreamWhilePoolCloses(t *testing.T) {
+	t.Parallel()
+	for range 1000 {
+		var closed atomic.Bool
+		p := NewPool(&PoolOptions{Logger: quiet()})
+		p.resolver = resolver{every: time.Hour, addrs: func(context.Context, string) ([]netip.Addr, error) {
+			if closed.Load() {
+				t.Error("a name is resolved after Close has returned")
+			}
+			return nil, nil
+		}}
+		made := make(chan struct{})
+		go func() {
+			defer close(made)
+			p.Upstream(&UpstreamOptions{Name: "a", Servers: []Server{{Addr: "app:80"}}}) // the Pool may be closed already
+		}()
+		for len(p.list()) == 0 {
+			runtime.Gosched()
+		}
+		p.Close()
+		closed.Store(true)
+		servertest.Await(t, made, "the Upstream")
+		p.running.Wait()
 	}
 }

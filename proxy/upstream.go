@@ -141,7 +141,11 @@ func (u *Upstream) start() error {
 	if err := u.replace(nil, nil, reason.DNSTimeout, nil); err != nil {
 		return err
 	}
-	u.pool.running.Go(u.resolve)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.closed { // Pool.Close closes it before it waits for what runs
+		u.pool.running.Go(u.resolve)
+	}
 	return nil
 }
 
