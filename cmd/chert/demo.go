@@ -112,8 +112,9 @@ func serveDemo(o *demoOptions, stdout, stderr io.Writer) error {
 	errs := slog.NewLogLogger(handler, slog.LevelError)
 
 	srv := &chert.Server{ErrorLog: errs, Upgrader: upgrader}
-	s := &service{srv: srv, stdout: &unwaited{w: stdout}, errs: errs, timeout: o.shutdownTimeout, upgrades: upgrades,
+	s := &service{srv: srv, stdout: &unwaited{w: stdout}, errs: errs, upgrades: upgrades,
 		reload: func() { errs.Print("the demo has nothing to reload") }}
+	s.timeout.Store(int64(o.shutdownTimeout))
 	all, _ := o.addresses()
 	var err error
 	if s.bindings, _, err = s.bind(all, nil); err != nil {

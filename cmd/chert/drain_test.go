@@ -237,7 +237,8 @@ func (l *closedListener) Close() error {
 // A stop right after a reload that has removed an address is a clean one.
 func TestDrainAfterReload(t *testing.T) {
 	t.Parallel()
-	s := &service{srv: new(chert.Server), timeout: patience}
+	s := &service{srv: new(chert.Server)}
+	s.timeout.Store(int64(patience))
 	at := address{&net.UnixAddr{Name: "s", Net: "unix"}}
 	l := &closedListener{at, make(chan struct{}), make(chan struct{})}
 	served := make(chan error, 1)
@@ -255,7 +256,8 @@ func TestDrainAfterReload(t *testing.T) {
 func TestDrainOfRedirects(t *testing.T) {
 	t.Parallel()
 	began, finish := make(chan struct{}), make(chan struct{})
-	s := &service{srv: new(chert.Server), timeout: patience}
+	s := &service{srv: new(chert.Server)}
+	s.timeout.Store(int64(patience))
 	s.plain = &chert.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(began)
 		select {

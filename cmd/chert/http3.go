@@ -287,7 +287,7 @@ func explainUDP(e endpoint, err error) error {
 // turnPackets switches HTTP/3 of bindings on and off, as they are to have it, and its early data.
 func (s *service) turnPackets(bindings []*binding, early bool) {
 	for _, b := range bindings {
-		if err := b.packets.turn(b.at.http3, early, s.timeout); err != nil {
+		if err := b.packets.turn(b.at.http3, early, s.drainTime()); err != nil {
 			s.errs.Print(err)
 		}
 	}

@@ -13,8 +13,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // startConfig starts chert with a configuration file beside the given files.
@@ -466,5 +468,18 @@ func TestReloadOfRenamedFolder(t *testing.T) {
 				t.Errorf("got %q", body)
 			}
 		})
+	}
+}
+
+// An upgrade that ends tells how long a drain may take while a reload changes that.
+func TestReloadWhileUpgradeEnds(t *testing.T) {
+	t.Parallel()
+	s := &server{}
+	s.errsTo.log = newLog(io.Discard)
+	told := make(chan string)
+	go func() { told <- s.takenOver(1) }()
+	s.use(&setup{timeout: time.Minute, gen: newGeneration(http.NotFoundHandler(), nil)})
+	if text := servertest.Await(t, told, "the text"); !strings.HasPrefix(text, "process 1 has taken over") {
+		t.Errorf("it says %q", text)
 	}
 }

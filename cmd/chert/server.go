@@ -364,7 +364,7 @@ func (s *server) generate(up *setup, cfg *config.Config, limits limiter, h http.
 // use makes up the current setup for requests.
 func (s *server) use(up *setup) {
 	s.errsTo.set(up.format)
-	s.timeout = up.timeout
+	s.timeout.Store(int64(up.timeout))
 	old := s.tls.Swap(up.tls)
 	old.close()
 	if up.tls != nil {

@@ -24,13 +24,14 @@ import (
 // service is what "chert serve" and "chert demo" share: listeners that are served until a signal arrives. It belongs
 // to one goroutine.
 type service struct {
-	srv      *chert.Server
-	plain    *chert.Server // of listeners that redirect to TLS; nil if there can be none
-	stdout   io.Writer
-	errs     *log.Logger
-	admin    *adminServer  // nil for none
-	timeout  time.Duration // of a drain
-	reload   func()        // at SIGHUP
+	srv    *chert.Server
+	plain  *chert.Server // of listeners that redirect to TLS; nil if there can be none
+	stdout io.Writer
+	errs   *log.Logger
+	admin  *adminServer // nil for none
+	// timeout is that of a drain, as a time.Duration. An upgrade tells it, which may end during a reload.
+	timeout  atomic.Int64
+	reload   func() // at SIGHUP
 	bindings []*binding
 	failed   chan error
 	upgrades <-chan os.Signal
@@ -251,7 +252,7 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 			end() // an upgrade
 			process.Notify(systemd.Stopping)
 			fmt.Fprintf(s.stdout, "chert: %v: finishing running requests for up to %v; a second signal stops at once\n",
-				sig, s.timeout)
+				sig, s.drainTime())
 			return s.drain(stop, false)
 		case <-process.Replaced():
 			select {
@@ -273,6 +274,9 @@ func (s *service) serveUntil(stop, hangup <-chan os.Signal) error {
 	}
 }
 
+// drainTime is how long a drain may take.
+func (s *service) drainTime() time.Duration { return time.Duration(s.timeout.Load()) }
+
 // responds reports whether all event loops do.
 func (s *service) responds() bool {
 	return !slices.ContainsFunc(s.srv.Stats().Loops, func(l stats.Loop) bool { return l.Stale })
@@ -281,7 +285,7 @@ func (s *service) responds() bool {
 // drain lets running requests finish until timeout or another signal, and then cuts them off, which is an error. If
 // the process was replaced, connections end one after another, and the first signal ends that.
 func (s *service) drain(stop <-chan os.Signal, replaced bool) error {
-	srv, timeout := s.srv, s.timeout
+	srv, timeout := s.srv, s.drainTime()
 	s.admin.drain()
 	s.unlink()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

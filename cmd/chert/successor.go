@@ -127,8 +127,7 @@ func (s *service) upgrade(ctx context.Context) (string, error) {
 		Timeout: successor.DefaultTimeout, Confirm: successor.DefaultConfirm})
 	switch {
 	case err == nil:
-		text := fmt.Sprintf("process %d has taken over from %d, which finishes what is under way for up to %v", pid,
-			os.Getpid(), s.timeout)
+		text := s.takenOver(pid)
 		fmt.Fprintln(s.stdout, "chert: upgrade:", text)
 		return text, nil
 	case errors.Is(err, successor.ErrReplaced):
@@ -136,6 +135,12 @@ func (s *service) upgrade(ctx context.Context) (string, error) {
 	}
 	s.errs.Printf("upgrade: %v; serving goes on as before", err)
 	return "", err
+}
+
+// takenOver tells of an upgrade.
+func (s *service) takenOver(pid int) string {
+	return fmt.Sprintf("process %d has taken over from %d, which finishes what is under way for up to %v", pid,
+		os.Getpid(), s.drainTime())
 }
 
 // passReload has the process that has replaced this one read the configuration again.
