@@ -43,11 +43,13 @@ func (o *errorOutput) Handle(ctx context.Context, r slog.Record) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.log.Full() {
+	if !o.log.Full() {
+		o.tell(ctx)
+	}
+	if o.log.Full() { // perhaps only now
 		o.dropped++
 		return nil
 	}
-	o.tell(ctx)
 	return o.handler().Handle(ctx, r)
 }
 

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chert-http/chert/internal/testing/servertest"
+	"github.com/chert-http/chert/middleware"
 )
 
 // stuckPipe is a pipe that is full, and that nothing reads.
@@ -165,4 +168,44 @@ func TestErrorsAreDropped(t *testing.T) {
 		!strings.HasSuffix(got, "x\nchert: errors that were dropped, as nothing read them in time: 3\n") {
 		t.Errorf("%d errors of %d, the end is %q", strings.Count(got, long), n, got[max(len(got)-200, 0):])
 	}
+}
+
+// turns is a writer each of whose writes waits until it may go on.
+type turns struct{ begun, goOn chan struct{} }
+
+func (w turns) Write(p []byte) (int, error) {
+	w.begun <- struct{}{}
+	<-w.goOn
+	return len(p), nil
+}
+
+// An error is reported without waiting, too, if the line that tells of dropped ones takes the last room.
+func TestErrorsAfterDropped(t *testing.T) {
+	t.Parallel()
+	const room = 64 << 10
+	w := turns{make(chan struct{}), make(chan struct{})}
+	o := &errorOutput{log: middleware.NewLineWriter(w, &middleware.LineWriterOptions{BufferSize: room, FlushInterval: -1})}
+	o.set(logOff)
+	lines := func(n int) { o.log.Write([]byte(strings.Repeat("x", n-1) + "\n")) }
+	lines(room)
+	servertest.Await(t, w.begun, "the first write")
+	lines(room)
+	slog.New(o).Error("dropped")
+	w.goOn <- struct{}{}
+	servertest.Await(t, w.begun, "the second write")
+	lines(room - 1)
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		slog.New(o).Error("this one too")
+	}()
+	servertest.Await(t, reported, "the error to be dropped")
+	go func() {
+		for range w.begun {
+			w.goOn <- struct{}{}
+		}
+	}()
+	w.goOn <- struct{}{}
+	o.close()
+	close(w.begun)
 }
