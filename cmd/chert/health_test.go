@@ -11,6 +11,12 @@ import (
 	"testing"
 )
 
+// healthOf runs "chert health", which may take as long as a busy machine does.
+func healthOf(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return inProcess(t, append([]string{"health", "--timeout", patience.String()}, args...)...)
+}
+
 // answering answers every connection with the bytes, and closes it.
 func answering(t *testing.T, answer string) string {
 	t.Helper()
@@ -58,7 +64,7 @@ func TestHealth(t *testing.T) {
 		{"another protocol", "220 mail.example\r\n", exitFailure, "malformed HTTP"},
 		{"nothing", "", exitFailure, "EOF"},
 	} {
-		code, stdout, stderr := inProcess(t, "health", answering(t, tt.answer))
+		code, stdout, stderr := healthOf(t, answering(t, tt.answer))
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) || strings.Contains(stdout+stderr, "\x1b") || (code == exitOK) != (stderr == "") {
 			t.Errorf("%s: %d %q %q, want %d with %q", tt.why, code, stdout, stderr, tt.code, tt.want)
 		}
@@ -113,20 +119,20 @@ func TestHealthTarget(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	const url = "http://alice:secret@example.com/a?b#c"
 	for _, at := range []string{address, port, ":" + port, "unix:" + socket} {
-		code, stdout, stderr := inProcess(t, "health", url, "--at", at)
+		code, stdout, stderr := healthOf(t, url, "--at", at)
 		if code != exitOK || stdout != "http://alice:xxxxx@example.com/a?b at "+at+": 200 OK\n" {
 			t.Errorf("at %s: %d %q %q", at, code, stdout, stderr)
 		}
 	}
-	if code, _, stderr := inProcess(t, "health", "unix:"+socket); code != exitFailure || !strings.Contains(stderr, "418") {
+	if code, _, stderr := healthOf(t, "unix:"+socket); code != exitFailure || !strings.Contains(stderr, "418") {
 		t.Errorf("a unix socket: %d %q", code, stderr)
 	}
 	plain := strings.Replace(ts.URL, "http:", "https:", 1)
-	if code, _, stderr := inProcess(t, "health", plain); code != exitFailure ||
+	if code, _, stderr := healthOf(t, plain); code != exitFailure ||
 		stderr != "chert: "+plain+"/: the server does not speak TLS there; want a URL with http://\n" {
 		t.Errorf("https to http: %d %q", code, stderr)
 	}
-	if code, _, stderr := inProcess(t, "health", "unix:"+socket+"2"); code != exitFailure || !strings.HasSuffix(stderr, ": cannot connect: no such file or directory\n") {
+	if code, _, stderr := healthOf(t, "unix:"+socket+"2"); code != exitFailure || !strings.HasSuffix(stderr, ": cannot connect: no such file or directory\n") {
 		t.Errorf("no unix socket: %d %q", code, stderr)
 	}
 }
@@ -149,7 +155,7 @@ func TestHealthTLS(t *testing.T) {
 		{[]string{"https://chert.example/", "-k", "--at", ok.Listener.Addr().String()}, exitOK, "200 OK"},
 		{[]string{ts.URL, "-k"}, exitFailure, "404 Not Found"},
 	} {
-		code, stdout, stderr := inProcess(t, append([]string{"health"}, tt.args...)...)
+		code, stdout, stderr := healthOf(t, tt.args...)
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%q: %d %q %q, want %d with %q", tt.args, code, stdout, stderr, tt.code, tt.want)
 		}
@@ -174,7 +180,7 @@ func TestHealthInsecureElsewhere(t *testing.T) {
 		if err != nil || !ip.IsGlobalUnicast() {
 			continue
 		}
-		code, _, stderr := inProcess(t, "health", "https://"+net.JoinHostPort(ip.String(), port)+"/", "--insecure")
+		code, _, stderr := healthOf(t, "https://"+net.JoinHostPort(ip.String(), port)+"/", "--insecure")
 		if code != exitFailure || !strings.Contains(stderr, "--insecure is for servers on this machine") {
 			t.Errorf("%s: %d %q", ip, code, stderr)
 		}
@@ -207,7 +213,7 @@ func TestHealthArguments(t *testing.T) {
 func TestHealthDefault(t *testing.T) {
 	_, port, _ := net.SplitHostPort(answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
 	t.Setenv("PORT", port)
-	if code, stdout, stderr := inProcess(t, "health"); code != exitOK || stdout != "http://127.0.0.1:"+port+"/: 200 OK\n" {
+	if code, stdout, stderr := healthOf(t); code != exitOK || stdout != "http://127.0.0.1:"+port+"/: 200 OK\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 }
@@ -216,7 +222,7 @@ func TestHealthDefault(t *testing.T) {
 func TestHealthOfServe(t *testing.T) {
 	t.Parallel()
 	p := start(t, folder(t, map[string]string{"index.html": "x"}), "--listen", "127.0.0.1:0")
-	out, err := command(t, "health", p.urls[0]).CombinedOutput()
+	out, err := command(t, "health", "--timeout", patience.String(), p.urls[0]).CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), ": 200 OK\n") {
 		t.Errorf("%v: %s", err, out)
 	}
