@@ -216,6 +216,9 @@ func (s *setup) handler(t testing.TB, addrs ...string) http.Handler {
 	if s.up.Name == "" {
 		s.up.Name = "app"
 	}
+	if s.up.ConnectTimeout == 0 {
+		s.up.ConnectTimeout = servertest.Patience // many handshakes at a time take long on a busy machine
+	}
 	for _, a := range addrs {
 		s.up.Servers = append(s.up.Servers, proxy.Server{Addr: a})
 	}
