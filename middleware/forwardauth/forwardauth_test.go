@@ -40,6 +40,9 @@ func newForward(t *testing.T, o Options) *Forward {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Timeout == 0 {
+		o.Timeout = 90 * time.Second // a busy machine takes more than the default
+	}
 	f, err := New(&o)
 	if err != nil {
 		t.Fatal(err)

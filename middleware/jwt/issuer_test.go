@@ -182,7 +182,7 @@ func (w *waiter) Done() <-chan struct{} {
 // Value hides the parent context, which package context would use instead.
 func (w *waiter) Value(any) any { return nil }
 
-const hang = 30 * time.Second
+const hang = 90 * time.Second // beside other tests, with the race detector
 
 func await[T any](t *testing.T, c <-chan T, what string) (v T) {
 	t.Helper()

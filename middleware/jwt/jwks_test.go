@@ -218,11 +218,13 @@ func TestRedirects(t *testing.T) {
 		before := is.asked.Load()
 		// Its certificate is that of all httptest servers.
 		v := open(t, Options{JWKS: tt.url, Client: secure.Client(), AllowHTTP: tt.allow})
-		if got := ask(t.Context(), v, signed("a")); got != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		if tt.asked == 0 {
+			expect(t, v, tt.name, signed("a"), tt.want)
+		} else { // on a busy machine a fetch may be too late, and is repeated
+			eventually(t, tt.name, func() bool { return ask(t.Context(), v, signed("a")) == tt.want })
 		}
-		asked := is.asked.Load() - before
-		if tt.asked != asked {
+		v.Close() // or it would go on to ask
+		if asked := is.asked.Load() - before; asked < tt.asked || tt.asked == 0 && asked > 0 {
 			t.Errorf("%s: the set was asked for %d times", tt.name, asked)
 		}
 	}
