@@ -321,7 +321,7 @@ func TestStatsUnderLoad(t *testing.T) {
 			close(stop)
 			<-polled
 			d := "not looked"
-			for until := time.Now().Add(10 * time.Second); d != "" && time.Now().Before(until); time.Sleep(time.Millisecond) {
+			for until := time.Now().Add(servertest.Patience); d != "" && time.Now().Before(until); time.Sleep(time.Millisecond) {
 				d = l.difference(s.Stats())
 			}
 			if d != "" {

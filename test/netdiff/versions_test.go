@@ -249,7 +249,7 @@ func chertSides(t *testing.T, h http.Handler) []side {
 func (c *versionCase) ask(t *testing.T, s side) string {
 	t.Helper()
 	var interim []string
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
 	defer cancel()
 	heard := func(code int, h textproto.MIMEHeader) error {
 		interim = append(interim, fmt.Sprint(code, sorted(http.Header(h))))
