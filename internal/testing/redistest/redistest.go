@@ -131,7 +131,7 @@ func (s *Server) Restart() {
 
 // Do sends a command on a new connection. It joins arrays by newlines.
 func (s *Server) Do(args ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	c, err := net.DialTimeout("tcp", s.Addr, patience)
 	if err != nil {
 		return "", err
 	}
