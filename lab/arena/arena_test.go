@@ -148,7 +148,7 @@ func TestPieces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(90 * time.Second))
 		for _, piece := range tt.pieces {
 			if _, err := io.WriteString(c, piece); err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func TestPipelined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(90 * time.Second))
 	if _, err := io.WriteString(c, strings.Repeat("GET /pipeline HTTP/1.1\r\nHost: x\r\n\r\n", 16)); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(90 * time.Second))
 	if r != nil {
 		t.Fatalf("%d bytes before a message was sent", r.Buffered())
 	}
@@ -354,7 +354,7 @@ func TestRun(t *testing.T) {
 	go func() { ended <- run(ctx, s) }()
 	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}
 	var c *tls.Conn
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		if c, err = tls.Dial("tcp", s.secure, config); err == nil {
 			break
@@ -363,7 +363,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(90 * time.Second))
 	if got := c.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
 		t.Errorf("protocol %q", got)
 	}

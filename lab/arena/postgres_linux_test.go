@@ -54,7 +54,7 @@ func postgres(t *testing.T) string {
 	})
 	url := "postgres://bench@/postgres?host=" + dir
 	var conn *pgx.Conn
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if conn, err = pgx.Connect(t.Context(), url); err == nil {
 			break
 		}

@@ -57,11 +57,11 @@ func TestCancelEndsGrandchildren(t *testing.T) {
 	}
 }
 
-// A command of a Group takes with it what it has started, which would run for a minute.
+// A command of a Group takes with it what it has started, which would run for ten minutes.
 func TestGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", "sleep 60 & echo began; wait")
+	cmd := exec.CommandContext(ctx, "sh", "-c", "sleep 600 & echo began; wait")
 	Group(cmd)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -81,7 +81,7 @@ func TestGroup(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(90 * time.Second):
 		t.Error("what the command has started runs on")
 	}
 	cmd.Wait()

@@ -145,7 +145,7 @@ func checkNotices(t *testing.T, s *Server, folder string) {
 			t.Fatal(err)
 		}
 		var err error
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if err = answers(t, s, "/changing.html", content); err == nil {
 				break
 			}
