@@ -146,7 +146,10 @@ func TestHandlerOfResponse(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	o := func() *Options {
-		return &Options{Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 1}}, {Name: "b", Rate: Rate{2, time.Hour, 1}, Key: Everyone()}}}
+		return &Options{
+			Store: NewMemory(&MemoryOptions{Clock: new(clock).now}),
+			Rules: []Rule{{Name: "a", Rate: Rate{1, time.Hour, 1}}, {Name: "b", Rate: Rate{2, time.Hour, 1}, Key: Everyone()}},
+		}
 	}
 	ways(t, hello, o, func(t *testing.T, do func(r *http.Request) answer) {
 		do(get("192.0.2.1:1"))
