@@ -51,6 +51,59 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	}
 }
 
+// What follows an answer is told that it was cut off, also if the client has reset the stream between Unsent and Follow.
+func TestFollowAfterReset(t *testing.T) {
+	t.Parallel()
+	s, st, _ := quiet()
+	st.keepRestLocked([]byte("kept"), nil)
+	if waiting, lost := st.Stream().Unsent(); waiting == 0 || lost != 0 {
+		t.Fatalf("%d wait, %d are lost", waiting, lost)
+	}
+	s.mu.Lock()
+	st.closeLocked(&resetError{StreamID: st.id})
+	s.mu.Unlock()
+	f := new(follower)
+	if st.Stream().Follow(f); len(f.told) != 1 || f.told[0] != int64(len("kept")) {
+		t.Errorf("told %d", f.told)
+	}
+	s.Closed(false)
+}
+
+// What has not been passed to the Link when the connection ends was not sent: of an answer that is whole in out, and of
+// one of which more is to follow.
+func TestDroppedFramesAreNotSent(t *testing.T) {
+	t.Parallel()
+	s, st, _ := quiet()
+	f := new(follower)
+	s.mu.Lock()
+	s.putDataLocked(st, []byte("sent"), nil, 4, false)
+	s.pass(nil)
+	s.putDataLocked(st, []byte("dropped"), nil, 7, false)
+	s.followers = append(s.followers, f)
+	s.mu.Unlock()
+	s.Closed(false)
+	if st.sent != 4 {
+		t.Errorf("%d bytes were sent", st.sent)
+	}
+	if len(f.told) != 1 || f.told[0] < 7 {
+		t.Errorf("told %d", f.told)
+	}
+}
+
+// The same with what the Link refuses.
+func TestRefusedFramesAreNotSent(t *testing.T) {
+	t.Parallel()
+	s, st, l := quiet()
+	l.Out().Close(true)
+	s.mu.Lock()
+	s.putDataLocked(st, []byte("refused"), nil, 7, false)
+	s.pass(nil)
+	if s.mu.Unlock(); s.over == nil || st.sent != 0 {
+		t.Errorf("%v, %d bytes were sent", s.over, st.sent)
+	}
+	s.Closed(false)
+}
+
 // A connection that is ended by another goroutine while a slot is being acquired gives
 // back no slot that it has not got.
 func TestEndWhileASlotIsAcquired(t *testing.T) {

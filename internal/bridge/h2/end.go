@@ -41,10 +41,16 @@ func (s *Session) PeerGone(bool) { s.abort(errClosed) }
 // Closed implements conn.Session.
 func (s *Session) Closed(hijacked bool) {
 	s.Link.Tally().Add(false, tally.HTTP2Ended, 1)
+	s.mu.Lock()
+	if s.gone = true; s.over == nil {
+		s.over = errClosed
+	}
+	lost := int64(len(s.out.Bytes()))
+	s.out = s.dropLocked(s.out) // before handlers count what was sent of their answers
+	s.mu.Unlock()
 	s.abort(errClosed)
 	s.mu.Lock()
-	s.gone = true
-	s.out = s.out.Drop()
+	s.out = s.out.Drop() // what has been added since is no DATA
 	s.closeAllLocked()
 	for st := range s.streams.all() { // those with a Run, whose Done will not be called
 		st.dropRestLocked()
@@ -62,8 +68,9 @@ func (s *Session) Closed(hijacked bool) {
 	all := s.followers
 	s.followers = nil
 	s.mu.Unlock()
-	for _, f := range all {
-		s.Link.Out().Follow(f)
+	_, before := s.Link.Out().Unsent()
+	for _, f := range all { // the end of their answers was in out
+		f.Sent(max(before+lost, 1))
 	}
 	s.free()
 	s.SetState(http.StateClosed)

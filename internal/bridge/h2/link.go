@@ -82,12 +82,14 @@ func (l link) Follow(f conn.Follower) {
 		s.mu.Unlock()
 		return
 	}
-	gone, queued := s.gone, s.allQueuedLocked()
-	if !gone && !queued {
+	gone, queued, left := s.gone, s.allQueuedLocked(), int64(l.st.rest.len())
+	if !gone && !queued && left == 0 {
 		s.followers = append(s.followers, f)
 	}
 	s.mu.Unlock()
 	switch {
+	case left > 0: // it was cut off since Unsent
+		f.Sent(left)
 	case gone:
 		f.Sent(1)
 	case queued:

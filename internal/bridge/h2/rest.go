@@ -117,15 +117,20 @@ func (st *stream) dropRestLocked() {
 	}
 	st.rest = nil
 	if n := len(r.bytes); n > 0 {
-		if l := st.lasting; l == nil {
-			st.Lost(n)
-		} else if !l.closed { // otherwise close has counted it
-			l.Given(-n)
-		}
+		st.lostLocked(n)
 	}
 	r.buf.Drop()
 	r.tail.Drop()
 	if r.release != nil {
 		st.s.freed = append(st.s.freed, r.release)
+	}
+}
+
+// lostLocked notes that n bytes of an answer that was passed on will not be sent.
+func (st *stream) lostLocked(n int) {
+	if l := st.lasting; l == nil {
+		st.Lost(n)
+	} else if !l.closed { // otherwise close has counted it
+		l.Given(-n)
 	}
 }

@@ -125,8 +125,10 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 			w.out.Release()
 		}
 		w.out = b.frames
+	case err == nil:
+		b.frames.Release()
 	default:
-		if b.frames.Release(); err == nil || w.gone {
+		if w.dropLocked(b.frames); w.gone {
 			break
 		}
 		if w.lost = true; w.over == nil {
@@ -138,6 +140,23 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		return
 	}
 	w.full = full && !w.writable
+}
+
+// dropLocked frees frames that are not sent, and takes their DATA off what their streams have sent. It returns nil.
+func (w *sender) dropLocked(b *buf.Buf) *buf.Buf {
+	for p := b.Bytes(); len(p) >= http2.HeaderLen; {
+		h := http2.ParseHeader(p)
+		p = p[min(http2.HeaderLen+int(h.Length), len(p)):]
+		st := w.streams.get(h.Stream)
+		if st == nil || h.Type != http2.FrameData {
+			continue
+		}
+		st.sent -= int64(h.Length)
+		if st.tunnel != nil || st.lasting != nil { // otherwise it is the handler's to count, by sent
+			st.lostLocked(int(h.Length))
+		}
+	}
+	return b.Drop()
 }
 
 // roomLocked makes room for n bytes in out.
