@@ -372,6 +372,9 @@ func TestWriteDeadlines(t *testing.T) {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || got != "RESET H3_INTERNAL_ERROR" {
 				t.Errorf("%v, the answer: %s", err, got)
 			}
+			if n := s.Stats().Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 1 {
+				t.Errorf("limits of time: %+v", n)
+			}
 		})
 	}
 }

@@ -60,9 +60,11 @@ type Exchange struct {
 
 // rare is what few exchanges need.
 type rare struct {
-	readBy time.Time    // the read deadline: ReadTimeout's or the handler's; zero for none
-	taken  conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
-	ending *Ending      // the same
+	readBy   time.Time    // the read deadline: ReadTimeout's or the handler's; zero for none
+	writeBy  time.Time    // the handler's write deadline, if ownWrite; zero for none
+	ownWrite bool         // the handler has set it: WriteTimeout does not matter
+	taken    conn.Session // after Response.TakeOver, Outlive and Hold; the handler's until it has returned
+	ending   *Ending      // the same
 }
 
 // seldom returns x.rare, which it makes at first. life is held, or the handler has not
@@ -159,8 +161,11 @@ func (x *Exchange) readDeadline() time.Time {
 	return x.rare.readBy
 }
 
-// writeBy is when the response was to be sent, as WriteTimeout has it.
+// writeBy is when the response was to be sent, as the handler or WriteTimeout has it. life is held.
 func (x *Exchange) writeBy() time.Time {
+	if x.rare != nil && x.rare.ownWrite {
+		return x.rare.writeBy
+	}
 	if d := x.c.WriteTimeout; d > 0 {
 		return time.Now().Add(d - time.Duration(sys.Nanotime()-x.Time.Since))
 	}

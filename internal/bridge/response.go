@@ -147,7 +147,9 @@ func (w *Response) fail(err error) {
 // late counts the first error of the connection, if that is a limit of time.
 func (w *Response) late(err error) {
 	if err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded) {
-		w.x.c.late(w.x.writeBy(), tally.LateWrite)
+		var by time.Time
+		w.x.use(func() { by = w.x.writeBy() })
+		w.x.c.late(by, tally.LateWrite)
 	}
 }
 
@@ -297,8 +299,11 @@ func (w *Response) SetReadDeadline(deadline time.Time) error {
 }
 
 func (w *Response) SetWriteDeadline(deadline time.Time) error {
-	return w.control(func() { w.x.peer().SetWriteDeadline(deadline) },
-		func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
+	return w.control(func() {
+		r := w.x.seldom()
+		r.writeBy, r.ownWrite = deadline, true
+		w.x.peer().SetWriteDeadline(deadline)
+	}, func(nc net.Conn) error { return nc.SetWriteDeadline(deadline) })
 }
 
 func (w *Response) EnableFullDuplex() error {

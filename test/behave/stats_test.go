@@ -422,13 +422,21 @@ func TestStatsTimeouts(t *testing.T) {
 			{"stall", ask("GET /large"), &chert.Server{WriteStallTimeout: soon}},
 			{"write", ask("GET /large"), &chert.Server{WriteTimeout: soon}},
 			{"write", ask("GET /slow"), &chert.Server{WriteTimeout: soon}},
+			{"write", ask("GET /deadline"), &chert.Server{}},
+			{"stall", ask("GET /none"), &chert.Server{WriteTimeout: servertest.Soon, WriteStallTimeout: servertest.Soon + soon}},
 		} {
 			srv := tt.s
 			srv.Engine = e
 			srv.Handler = hf(func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
-				switch r.URL.Path {
+				switch rc := http.NewResponseController(w); r.URL.Path {
 				case "/large":
+					w.Write(make([]byte, 16<<20))
+				case "/deadline":
+					rc.SetWriteDeadline(time.Now().Add(soon))
+					w.Write(make([]byte, 16<<20))
+				case "/none":
+					rc.SetWriteDeadline(time.Time{})
 					w.Write(make([]byte, 16<<20))
 				case "/slow":
 					time.Sleep(2 * soon) // a handler that is late is what is tested
