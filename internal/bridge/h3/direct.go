@@ -151,14 +151,14 @@ func (st *stream) sendDirect(d *directRequest) {
 	s := st.s
 	var a wire.Answer
 	var o bridge.Outcome
-	made, sent, err := false, int64(0), errLength
+	made, err := false, errLength
 	defer func() {
 		st.show(nil, "")
 		if !made { // Done of a file that is not sent
 			o = bridge.Abandoned(&d.x)
 		}
 		if err != nil {
-			o.Cut(sent)
+			o.Cut(st.sent)
 		}
 		if !st.settle() {
 			st.abort(&http3.StreamError{Code: http3.InternalError})
@@ -178,9 +178,9 @@ func (st *stream) sendDirect(d *directRequest) {
 		own{st}.SetWriteDeadline(time.Now().Add(limit))
 	}
 	if a.File.File != nil {
-		sent, err = st.sendFile(b, &a.File)
-	} else if err = st.put(b, nil, a.Body); err == nil {
-		sent = int64(len(a.Body))
+		err = st.sendFile(b, &a.File)
+	} else {
+		err = st.put(b, nil, a.Body)
 	}
 	if err == nil {
 		err = st.endSent()
@@ -200,7 +200,7 @@ func appendDirect(b []byte, a *wire.Answer) []byte {
 }
 
 // sendFile sends an answer whose body is a part of a file.
-func (st *stream) sendFile(head []byte, f *direct.File) (sent int64, err error) {
+func (st *stream) sendFile(head []byte, f *direct.File) (err error) {
 	w := &frames{st: st, head: head}
 	if f.Done != nil {
 		defer exec.Call(f.Done, st.s.LogEnd)
@@ -211,14 +211,13 @@ func (st *stream) sendFile(head []byte, f *direct.File) (sent int64, err error) 
 	if err == nil && w.head != nil {                     // an empty file
 		_, err = w.Write(nil)
 	}
-	return w.sent, err
+	return err
 }
 
 // frames is an answer that is written as it is read from a file.
 type frames struct {
 	st   *stream
 	head []byte // to be sent first
-	sent int64
 }
 
 // Write implements io.Writer.
@@ -228,6 +227,5 @@ func (w *frames) Write(p []byte) (int, error) {
 	if err := w.st.put(head, nil, p); err != nil {
 		return 0, err
 	}
-	w.sent += int64(len(p))
 	return len(p), nil
 }

@@ -37,7 +37,11 @@ func (st *stream) Begin() *bridge.Progress {
 
 // End implements bridge.Message.
 func (st *stream) End() (held int64) {
-	held, st.writing = st.writing.End(), nil
+	w := st.writing
+	given, failed := w.Given, w.Err != nil
+	if held, st.writing = w.End(), nil; failed { // some of what put has failed with may be sent
+		held = max(given-st.sent, 0)
+	}
 	return held
 }
 
@@ -65,11 +69,7 @@ func (st *stream) Data(p []byte) error {
 	if w.Gather(p) {
 		return nil
 	}
-	err := st.commit(w.Gathered(), p)
-	if err != nil {
-		w.Lost += int64(len(p)) // or a part of it
-	}
-	return err
+	return st.commit(w.Gathered(), p) // of an error End knows
 }
 
 // Flush implements bridge.Message.

@@ -64,6 +64,7 @@ type stream struct {
 	writing *section.Writing // nil before anything was written, and after it
 	status  int32            // once its head is out
 	frame   uint64           // what the next DATA frame has, if it is to have more than what begins it
+	sent    int64            // of the body
 	within  uint64           // what is still to be sent of the DATA frame that has begun
 	partial atomic.Bool      // a write waits, or has failed: perhaps within a frame
 	kept    int              // bytes that the transport has accepted without waiting

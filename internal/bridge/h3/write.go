@@ -67,7 +67,7 @@ func (st *stream) put(head, a, b []byte) error {
 	}
 	apart := len(b) > joined
 	if apart && len(head)+len(a) == 0 && data == 0 {
-		return st.write(b)
+		return st.writeBody(b, 0)
 	}
 	size := 2*http3.MaxHeaderLen + len(head) + len(a)
 	if !apart {
@@ -81,38 +81,51 @@ func (st *stream) put(head, a, b []byte) error {
 	if data > 0 {
 		out.B = http3.AppendVarint(http3.AppendVarint(out.B, uint64(http3.FrameData)), data)
 	}
+	before := len(out.B)
 	out.B = append(out.B, a...)
 	if !apart {
 		out.B = append(out.B, b...)
-		return st.write(out.B)
+		return st.writeBody(out.B, before)
 	}
-	if err := st.write(out.B); err != nil {
+	if err := st.writeBody(out.B, before); err != nil {
 		return err
 	}
-	return st.write(b)
+	return st.writeBody(b, 0)
 }
 
-// write writes p.
-func (st *stream) write(p []byte) error {
+// writeBody writes p, of which what follows the first before bytes is of a body.
+func (st *stream) writeBody(p []byte, before int) error {
+	n, err := st.write(p)
+	st.sent += int64(max(n-before, 0))
+	return err
+}
+
+// write writes p, of which n bytes have been sent.
+func (st *stream) write(p []byte) (n int, err error) {
 	if st.kept+len(p) <= maxKept {
 		ok, err := st.str.TryWrite(p)
 		if ok || err != nil {
 			st.kept += len(p)
-			return err
+		}
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			return len(p), nil
 		}
 	}
 	st.yield()
 	st.partial.Store(true)
 	for {
 		st.beginWrite()
-		n, err := st.str.Write(p)
+		k, err := st.str.Write(p[n:])
 		st.kept = 0 // but for less than a packet
-		if p = p[n:]; len(p) == 0 {
+		if n += k; n == len(p) {
 			st.partial.Store(false)
-			return nil
+			return n, nil
 		}
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || st.overdue()) {
-			return err
+		if err != nil && (k == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || st.overdue()) {
+			return n, err
 		}
 	}
 }

@@ -62,7 +62,6 @@ type Writing struct {
 
 type progress struct {
 	bridge.Progress
-	Lost  int64 // of the body, what has been neither sent nor gathered, for Held
 	enc   Encoder
 	block []byte // the field section, until it is sent
 	body  []byte // gathered
@@ -89,7 +88,7 @@ func Begin(enc Encoder) *Writing {
 
 // End gives w back.
 func (w *Writing) End() (held int64) {
-	held = int64(len(w.body)) + w.Lost
+	held = int64(len(w.body))
 	w.progress = progress{}
 	writings.Put(w)
 	return held
