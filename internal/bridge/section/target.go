@@ -83,7 +83,8 @@ func (t *Target) field(f *pack.Fields, h *pack.Field) bool {
 	case 0:
 		switch name := f.Get(h.Name); string(name) {
 		case "te":
-			return string(v) == "trailers" // RFC 9113 section 8.2.2
+			// RFC 9113 section 8.2.2, RFC 9114 section 4.2. RFC 9110 section 10.1.4 permits any case and an empty list.
+			return len(v) == 0 || pack.FoldEqual(v, "trailers")
 		case "trailer":
 			t.Trailer = true
 		case "priority":
