@@ -12,6 +12,14 @@ import (
 
 func settings(p ...byte) []byte { return frame(codec.FrameSettings, p) }
 
+// manySettings is the payload of n that are unknown.
+func manySettings(n uint64) (p []byte) {
+	for i := range n {
+		p = append(codec.AppendVarint(p, 0x1f*i+0x21), 0)
+	}
+	return p
+}
+
 // What may and may not be on the unidirectional streams (RFC 9114 sections 6.2 and 7.2, RFC 9204
 // section 4.2, RFC 9218 section 7.2).
 func TestControl(t *testing.T) {
@@ -58,6 +66,13 @@ func TestControl(t *testing.T) {
 		{"SETTINGS", after(), ""},
 		{"SETTINGS that are unknown", control(settings(0x21, 7, 0x40, 0x99, 0)), ""},
 		{"SETTINGS late", func(c *raw) { str := c.uni(codec.StreamControl, nil); c.get("/"); str.Write(settings()) }, ""},
+		{"a type in a long integer", func(c *raw) {
+			c.uni(0x21, nil)
+			str, _ := c.OpenUniStream()
+			str.Write(join([]byte{0xc0, 0, 0, 0, 0, 0, 0, 0}, settings()))
+		}, ""},
+		{"most settings", control(settings(manySettings(64)...)), ""},
+		{"PRIORITY_UPDATE of the last request", after(update(codec.FramePriorityUpdate, 1<<62-4)), ""},
 		{"unknown frames", after(frame(0x21, []byte("x")), frame(0x41, nil)), ""},
 		{"PRIORITY_UPDATE", after(update(codec.FramePriorityUpdate, 0), update(codec.FramePriorityUpdate, 400)), ""},
 		{"MAX_PUSH_ID", after(frame(codec.FrameMaxPushID, []byte{3}), frame(codec.FrameMaxPushID, []byte{3})), ""},
@@ -83,11 +98,17 @@ func TestControl(t *testing.T) {
 		{"a setting that is no bool", control(settings(8, 2)), "H3_SETTINGS_ERROR"},
 		{"SETTINGS that are cut", control(settings(6)), "H3_FRAME_ERROR"},
 		{"SETTINGS that are too long", control(codec.AppendHeader(nil, codec.FrameSettings, 1<<20)), "H3_EXCESSIVE_LOAD"},
+		{"too many settings", control(settings(manySettings(65)...)), "H3_EXCESSIVE_LOAD"},
+		{"SETTINGS that end the stream", func(c *raw) { c.uni(codec.StreamControl, settings(6, 1)[:3]).Close() }, "H3_CLOSED_CRITICAL_STREAM"},
 		{"DATA", after(data("x")), "H3_FRAME_UNEXPECTED"},
 		{"DATA first", control(data("x")), "H3_MISSING_SETTINGS"},
 		{"HEADERS", after(headers(get...)), "H3_FRAME_UNEXPECTED"},
 		{"PUSH_PROMISE", after(frame(codec.FramePushPromise, []byte{0})), "H3_FRAME_UNEXPECTED"},
 		{"a frame of HTTP/2", after(frame(0x6, nil)), "H3_FRAME_UNEXPECTED"},
+		{"a frame of HTTP/2 first", control(frame(0x6, nil)), "H3_MISSING_SETTINGS"},
+		{"PRIORITY of HTTP/2", after(frame(0x2, nil)), "H3_FRAME_UNEXPECTED"},
+		{"WINDOW_UPDATE of HTTP/2", after(frame(0x8, nil)), "H3_FRAME_UNEXPECTED"},
+		{"CONTINUATION of HTTP/2", after(frame(0x9, nil)), "H3_FRAME_UNEXPECTED"},
 		{"CANCEL_PUSH", after(frame(codec.FrameCancelPush, []byte{0})), "H3_ID_ERROR"},
 		{"MAX_PUSH_ID that falls", after(frame(codec.FrameMaxPushID, []byte{3}), frame(codec.FrameMaxPushID, []byte{2})), "H3_ID_ERROR"},
 		{"MAX_PUSH_ID that is empty", after(frame(codec.FrameMaxPushID, nil)), "H3_FRAME_ERROR"},
@@ -97,6 +118,7 @@ func TestControl(t *testing.T) {
 		{"GOAWAY that is cut", after(frame(codec.FrameGoAway, []byte{0x40})), "H3_FRAME_ERROR"},
 		{"PRIORITY_UPDATE of no request", after(update(codec.FramePriorityUpdate, 2)), "H3_ID_ERROR"},
 		{"PRIORITY_UPDATE of a push", after(update(codec.FramePriorityUpdatePush, 0)), "H3_ID_ERROR"},
+		{"PRIORITY_UPDATE that is too long", after(codec.AppendHeader(nil, codec.FramePriorityUpdate, 1<<20)), "H3_EXCESSIVE_LOAD"},
 		{"PRIORITY_UPDATE that is empty", after(frame(codec.FramePriorityUpdate, nil)), "H3_FRAME_ERROR"},
 
 		{"control twice", func(c *raw) { after()(c); after()(c) }, "H3_STREAM_CREATION_ERROR"},
@@ -115,6 +137,10 @@ func TestControl(t *testing.T) {
 		{"an insertion", stream(codec.StreamQPACKEncoder, 0xc1, 1, 'x'), "QPACK_ENCODER_STREAM_ERROR"},
 		{"a duplication", stream(codec.StreamQPACKEncoder, 0), "QPACK_ENCODER_STREAM_ERROR"},
 		{"an acknowledgment", stream(codec.StreamQPACKDecoder, 0x80), "QPACK_DECODER_STREAM_ERROR"},
+		{"a section's acknowledgment of a long ID", stream(codec.StreamQPACKDecoder, 0xff, 0xff, 0xff), "QPACK_DECODER_STREAM_ERROR"},
+		{"a cancellation of an ID that is too large", stream(codec.StreamQPACKDecoder, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "QPACK_DECODER_STREAM_ERROR"},
+		{"an insertion by reference", stream(codec.StreamQPACKEncoder, 0x41, 'a', 1, 'b'), "QPACK_ENCODER_STREAM_ERROR"},
+		{"a capacity after one of 0", stream(codec.StreamQPACKEncoder, 0x20, 0x21), "QPACK_ENCODER_STREAM_ERROR"},
 		{"an increment", stream(codec.StreamQPACKDecoder, 1), "QPACK_DECODER_STREAM_ERROR"},
 		{"an increment of 0", stream(codec.StreamQPACKDecoder, 0), "QPACK_DECODER_STREAM_ERROR"},
 	} {
