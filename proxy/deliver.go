@@ -71,7 +71,10 @@ func (f *forwarding) interim(status int, h http.Header) {
 	}
 }
 
-var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+// copySize is how much of a body is read at once. A buffer has room for one byte more.
+const copySize = 32 << 10
+
+var copyBuffers = sync.Pool{New: func() any { return new([copySize + 1]byte) }}
 
 // deliver forwards a response.
 func (f *forwarding) deliver(p *pick, res *http.Response) {
@@ -126,7 +129,7 @@ type writeError struct{ error }
 
 // copy forwards the body; each read is written at once.
 func (f *forwarding) copy(res *http.Response) error {
-	buffer := copyBuffers.Get().(*[32 << 10]byte)
+	buffer := copyBuffers.Get().(*[copySize + 1]byte)
 	defer copyBuffers.Put(buffer)
 	left := int64(-1)
 	if n, err := strconv.ParseInt(res.Header.Get("Content-Length"), 10, 64); err == nil {
@@ -138,14 +141,23 @@ func (f *forwarding) copy(res *http.Response) error {
 		f.control.Flush() // the body may come much later
 	}
 	for {
-		n, err := res.Body.Read(buffer[:])
+		n, err := res.Body.Read(buffer[:copySize])
+		left -= int64(n)
+		if n > 0 && !none && left == 0 && err == nil {
+			// RFC 9113 section 8.1.1: with the last bytes a response looks whole, which it is only if no more come.
+			var more int
+			if more, err = res.Body.Read(buffer[n:]); err != nil && err != io.EOF {
+				return err
+			}
+			n += more // too many, which Write finds
+		}
 		if n > 0 && !none {
 			begin := now()
 			if _, err := f.w.Write(buffer[:n]); err != nil {
 				return writeError{err}
 			}
 			// With the last bytes the handler returns, which sends them.
-			if left -= int64(n); left != 0 {
+			if left != 0 {
 				f.control.Flush()
 			}
 			f.waited += now() - begin

@@ -215,6 +215,30 @@ func TestLongHTTP2(t *testing.T) {
 	})
 }
 
+// TestLongLaterHTTP2: the same if what is too much comes later, in a frame of its own: the last bytes wait for the
+// stream's end.
+func TestLongLaterHTTP2(t *testing.T) {
+	alike(t, func(t *testing.T, e chert.Engine) {
+		more := make(chan bool)
+		o := start(t, framed(func(fr *http2.Framer, f *http2.MetaHeadersFrame) {
+			fr.WriteHeaders(http2.HeadersFrameParam{StreamID: f.StreamID,
+				BlockFragment: block([]string{":status: 200", "content-length: 2"}), EndHeaders: true})
+			fr.WriteData(f.StreamID, false, []byte("12"))
+			<-more
+			fr.WriteData(f.StreamID, true, []byte("3"))
+		}))
+		s := &setup{}
+		s.up.Protocol = proxy.ProtocolHTTP2
+		client := s.start(t, e, o.addr()).Dial()
+		client.Send(get)
+		client.Head()
+		close(more)
+		if got := client.UpToEnd(); got != "" {
+			t.Errorf("%q, %s", got, s.log)
+		}
+	})
+}
+
 // TestFailedAfterInterimHTTP2: after an interim response, which the client has, no other server is tried, as with
 // HTTP/1.
 func TestFailedAfterInterimHTTP2(t *testing.T) {

@@ -86,6 +86,8 @@ func TestRequest(t *testing.T) {
 		{"Upgrade without option", proxy.Options{}, "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n", "GET / HTTP/1.1\r\nHost: h\r\n" + added},
 		{"upgrade", proxy.Options{}, "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket, \r\n\r\n",
 			"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + added},
+		{"rewritten to no host, as with httputil", proxy.Options{Rewrite: func(r *proxy.Request) { r.Out.Host = "" }},
+			"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost: SERVER\r\n" + added},
 		{"rewritten", proxy.Options{Rewrite: func(r *proxy.Request) {
 			r.Out.URL.Path, r.Out.URL.RawQuery = "/new", "q"
 			r.Out.Header.Set("A", "b\r\nc")
