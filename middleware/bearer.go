@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/chert-http/chert/filter"
 	"github.com/chert-http/chert/middleware/internal/wrap"
@@ -34,7 +36,8 @@ type BearerOptions struct {
 // they would appear in logs.
 //
 // It is an error if there are no tokens, since every request would be refused, if a
-// token does not have the syntax of RFC 6750, or if Realm is not printable ASCII.
+// token does not have the syntax of RFC 6750, if two names have the same one, or if
+// Realm is not printable ASCII.
 func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
 	opt := options(o)
 	auth, err := wrap.NewAuth(opt.Realm)
@@ -46,11 +49,18 @@ func Bearer(o *BearerOptions) (func(http.Handler) http.Handler, error) {
 	}
 	auth.Known = true
 	b := &bearer{seed: maphash.MakeSeed()}
-	for name, token := range opt.Tokens {
+	names := map[string]string{} // by token
+	for _, name := range slices.Sorted(maps.Keys(opt.Tokens)) {
+		token := opt.Tokens[name]
 		if !wrap.TokenSyntax([]byte(token)) {
 			return nil, fmt.Errorf("middleware: Bearer: Tokens: the token of %q could never be sent: RFC 6750 section "+
 				"2.1 has its syntax", name)
 		}
+		if other, ok := names[token]; ok {
+			return nil, fmt.Errorf("middleware: Bearer: Tokens: %q and %q have the same token, which cannot tell them "+
+				"apart", other, name)
+		}
+		names[token] = name
 		b.holders = append(b.holders, holder{maphash.String(b.seed, token), []byte(token), &name})
 	}
 	return filter.New(func(c *filter.Call) filter.Outcome {

@@ -44,14 +44,20 @@ type Choice struct {
 // A client chooses its fields, cookies and query, and so its handler: Choose protects
 // nothing. What only some clients may have needs protection in each handler.
 //
-// It is an error if a condition is empty, if a name could never be sent, and for a prefix
-// as for IPFilter.
+// It is an error if a handler is nil, if a condition is empty, if a name could never be
+// sent, and for a prefix as for IPFilter.
 func Choose(otherwise http.Handler, choices ...Choice) (http.Handler, error) {
 	c := chooser{otherwise: otherwise, choices: slices.Clone(choices)}
 	d := directChooser{chooser: &c}
 	d.otherwise, _ = otherwise.(direct.Handler)
 	all := d.otherwise != nil
+	if otherwise == nil {
+		return nil, errors.New("middleware: Choose: otherwise is nil")
+	}
 	for i := range c.choices {
+		if c.choices[i].Handler == nil {
+			return nil, fmt.Errorf("middleware: Choose: choice %d: Handler is nil", i)
+		}
 		if err := c.choices[i].When.complete(); err != nil {
 			return nil, fmt.Errorf("middleware: Choose: choice %d: %w", i, err)
 		}

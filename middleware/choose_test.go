@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/chert-http/chert/chertest"
@@ -72,6 +73,14 @@ func TestChooseErrors(t *testing.T) {
 		if h, err := Choose(http.NotFoundHandler(), Choice{c, http.NotFoundHandler()}); h != nil || err == nil {
 			t.Errorf("%+v: no error", c)
 		}
+	}
+	if h, err := Choose(nil); h != nil || err == nil || !strings.Contains(err.Error(), "otherwise is nil") {
+		t.Error("otherwise:", h, err)
+	}
+	to := func(h http.Handler) Choice { return Choice{Condition{FromLocal: true}, h} }
+	h, err := Choose(http.NotFoundHandler(), to(http.NotFoundHandler()), to(nil))
+	if h != nil || err == nil || !strings.Contains(err.Error(), "choice 1: Handler is nil") {
+		t.Error("handler:", h, err)
 	}
 }
 

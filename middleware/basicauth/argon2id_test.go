@@ -73,6 +73,9 @@ func TestArgon2idMalformed(t *testing.T) {
 		if _, err := New(&Options{Lookup: func(string) (string, bool) { return "", false }, Like: hash}); err == nil {
 			t.Errorf("Like %s is accepted", hash)
 		}
+		if _, err := New(&Options{Users: map[string]string{"ann": cheap + sum}, Like: hash}); err == nil {
+			t.Errorf("Like %s is accepted without Lookup", hash)
+		}
 	}
 	if _, err := New(&Options{Users: map[string]string{"ann": cheap + sum}}); err != nil {
 		t.Error(err)

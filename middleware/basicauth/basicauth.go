@@ -185,6 +185,11 @@ func newAuth(o Options) (*auth, error) {
 // much as the most costly of Users.
 func (o *Options) unknown() ([]byte, error) {
 	users, cost := o.Users, bcrypt.MinCost
+	if o.Like != "" {
+		if _, err := checkUser("", o.Like); err != nil {
+			return nil, errors.New("basicauth: Like is no hash")
+		}
+	}
 	if o.Lookup != nil {
 		users, cost = nil, o.Cost
 		if o.Like != "" {
@@ -194,9 +199,6 @@ func (o *Options) unknown() ([]byte, error) {
 	var most argon2id
 	for name, hash := range users {
 		c, err := checkUser(name, hash)
-		if err != nil && o.Lookup != nil {
-			return nil, errors.New("basicauth: Like is no hash")
-		}
 		if err != nil {
 			return nil, fmt.Errorf("basicauth: Users: %w", err)
 		}

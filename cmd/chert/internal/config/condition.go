@@ -35,7 +35,8 @@ func (l *loader) condition(t *table) *middleware.Condition {
 			*part.to = map[string]string{name: value}
 			one := c
 			one.From, one.FromLocal = nil, false
-			if _, err := middleware.Choose(http.NotFoundHandler(), middleware.Choice{When: one}); err != nil {
+			choice := middleware.Choice{When: one, Handler: http.NotFoundHandler()}
+			if _, err := middleware.Choose(http.NotFoundHandler(), choice); err != nil {
 				_, text, _ := strings.Cut(err.Error(), part.field+": ")
 				l.errorf(m.spot.child(name).key, "%s: %s", part.key, text)
 			}
