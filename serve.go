@@ -71,12 +71,16 @@ func ownSockets(network string, loops bool) bool {
 // Connections of package net's TCP and unix listeners are driven by event
 // loops, those of any other type of listener by goroutines; see Engine. On a
 // listener from Listen the loops themselves accept, which costs less per
-// connection than l.Accept.
+// connection than l.Accept. No other Server can share that: its Serve fails, and
+// leaves l open.
 func (s *Server) Serve(l net.Listener) error {
 	return s.serve(&serving{l: l, below: l, stop: make(chan struct{})})
 }
 
 func (s *Server) serve(sv *serving) error {
+	if own, ok := sv.below.(*accept.Listener); ok && !own.Use(s, s.onLoops(own)) {
+		return errServed // and the listener stays open: it is the other server's
+	}
 	// Before others know of the call: then the program may tell a process before it that it has all
 	// it wants.
 	err := s.openPackets(sv)
@@ -100,6 +104,9 @@ func (s *Server) serve(sv *serving) error {
 	}
 	return err
 }
+
+var errServed = errors.New("chert: another Server serves this listener already, and its event loops cannot share it: " +
+	"each needs a listener of its own")
 
 // serving is a call of Serve.
 type serving struct {
@@ -158,12 +165,7 @@ func (s *Server) done(sv *serving) {
 
 func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
-	loops := sys.HavePoller && s.Engine != EngineGoroutines
-	if s.Engine == EngineAuto && s.ConnContext != nil {
-		// It must receive the connection itself: it may ask a *net.UnixConn for
-		// the peer's credentials, or keep the connection to close it.
-		loops = false
-	}
+	loops := s.onLoops(sv.below)
 	if s.Engine == EngineLoops && !sys.HavePoller {
 		return errors.New("chert: event loops are not available on this system")
 	}
@@ -172,13 +174,6 @@ func (s *Server) serveWith(sv *serving) error {
 		return err
 	}
 	own, _ := sv.below.(*accept.Listener)
-	switch sv.below.(type) {
-	case *accept.Listener, *net.TCPListener, *net.UnixListener:
-	default:
-		// Its Accept may be user code that keeps the connections it returns, to
-		// close them later or to recognize them in ConnState.
-		loops = s.Engine == EngineLoops
-	}
 	// At the first connection, as late as net/http reads these fields: tests
 	// set them when the server has already been started.
 	cfg := sync.OnceValue(func() *h1.Config {
@@ -200,6 +195,25 @@ func (s *Server) serveWith(sv *serving) error {
 		return s.serveAccepting(sv, sv.below, cfg, true)
 	}
 	return s.serveAccepting(sv, sv.l, cfg, false)
+}
+
+// onLoops reports whether event loops drive the connections of l.
+func (s *Server) onLoops(l net.Listener) bool {
+	switch {
+	case !sys.HavePoller || s.Engine == EngineGoroutines:
+		return false
+	case s.Engine == EngineAuto && s.ConnContext != nil:
+		// It must receive the connection itself: it may ask a *net.UnixConn for
+		// the peer's credentials, or keep the connection to close it.
+		return false
+	}
+	switch l.(type) {
+	case *accept.Listener, *net.TCPListener, *net.UnixListener:
+		return true
+	}
+	// Its Accept may be user code that keeps the connections it returns, to
+	// close them later or to recognize them in ConnState.
+	return s.Engine == EngineLoops
 }
 
 // oneAddr returns the local address of all TCP connections of a listener, nil if

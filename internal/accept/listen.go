@@ -65,7 +65,9 @@ type Listener struct {
 	more    []int
 	several *several   // accepts from more as well, if Accept is called
 	moving  bool       // Serve has begun: more and the socket are about to be the loops'
-	mu      sync.Mutex // of more, several and moving
+	user    any        // the server of Use; nil before
+	loops   bool       // of Use
+	mu      sync.Mutex // of more, several, moving, user and loops
 	// copies duplicates the sockets of the loops, once placed is closed; nil if they have none.
 	copies    func() ([]int, error)
 	placed    chan struct{}
@@ -109,6 +111,18 @@ func (l *Listener) Close() error {
 		}
 	})
 	return err
+}
+
+// Use notes that a server serves the listener, on loops or by Accept. It reports false if another
+// one does and either of them does on loops: these would take all connections, or end the other.
+func (l *Listener) Use(server any, loops bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.user != nil && l.user != server && (loops || l.loops) {
+		return false
+	}
+	l.user, l.loops = server, loops
+	return true
 }
 
 // Serve gives every loop of set a listening socket, of those that open opens if it is not

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -240,6 +241,62 @@ func TestServeTwice(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Loops cannot share a listener of Listen with another server: that is told, and ends neither.
+func TestServeByAnother(t *testing.T) {
+	t.Parallel()
+	if !sys.HavePoller {
+		t.Skip("no loops")
+	}
+	for _, tt := range []struct{ first, second chert.Engine }{
+		{chert.EngineLoops, chert.EngineLoops}, {chert.EngineLoops, chert.EngineGoroutines}, {chert.EngineGoroutines, chert.EngineLoops},
+	} {
+		begun := make(chan struct{}, 1)
+		s := &chert.Server{Engine: tt.first, Handler: hf(func(w http.ResponseWriter, r *http.Request) { put(w, "answer") }), BaseContext: func(net.Listener) context.Context {
+			begun <- struct{}{}
+			return context.Background()
+		}}
+		l, err := (&chert.Server{}).Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts := engines.StartOn(t, s, l)
+		servertest.Await(t, begun, "the first call")
+		ts.Dial().Get("/")
+		second := make(chan error, 1)
+		go func() { second <- (&chert.Server{Engine: tt.second}).Serve(l) }()
+		if err := servertest.Await(t, second, "the second call"); err == nil || !strings.Contains(err.Error(), "another Server serves this listener") {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		for range 20 {
+			ts.Dial().Get("/")
+		}
+	}
+}
+
+// Goroutines can.
+func TestServeByBoth(t *testing.T) {
+	t.Parallel()
+	l, err := (&chert.Server{}).Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := make(chan struct{}, 2), make(chan error, 2)
+	for range 2 {
+		s := &chert.Server{Engine: chert.EngineGoroutines, BaseContext: func(net.Listener) context.Context {
+			begun <- struct{}{}
+			return context.Background()
+		}}
+		go func() { ended <- s.Serve(l) }()
+		servertest.Await(t, begun, "a call")
+	}
+	l.Close()
+	for range 2 {
+		if err := servertest.Await(t, ended, "a call"); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	}
 }
 
 // SO_REUSEPORT must not let two servers share a port unasked.
