@@ -70,7 +70,7 @@ func (o *Server) logSlow(now time.Time) {
 		if r.Route != "" {
 			route = ", route " + strconv.Quote(r.Route)
 		}
-		o.Logf("chert: %s %s from %s has been running for %v (%s, %s%s)", r.Method, strconv.Quote(r.Target), r.Peer,
+		o.LogSoon("chert: %s %s from %s has been running for %v (%s, %s%s)", r.Method, strconv.Quote(r.Target), r.Peer,
 			now.Sub(r.Began).Round(time.Millisecond), r.Way, r.Stage, route)
 	}
 }

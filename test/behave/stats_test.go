@@ -3,6 +3,7 @@ package behave
 import (
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"regexp"
@@ -334,6 +335,34 @@ func TestSlowHandler(t *testing.T) {
 		}
 	})
 }
+
+// A log that panics on that line does not end the process, and gets the next one.
+func TestSlowHandlerLogPanics(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		lines, release := make(chan string, 16), make(chan bool)
+		s := engines.Start(t, &chert.Server{Engine: e, SlowHandler: 20 * time.Millisecond, Handler: hf(func(http.ResponseWriter, *http.Request) { <-release }),
+			ErrorLog: log.New(writerFunc(func(p []byte) (int, error) {
+				if strings.Contains(string(p), "has been running") {
+					lines <- string(p)
+				}
+				panic("the log fails")
+			}), "", 0)})
+		defer close(release)
+		for _, path := range []string{"/one", "/two"} {
+			c := s.Dial()
+			defer c.Close()
+			c.Send(ask("GET " + path))
+			if line := servertest.Await(t, lines, path); !strings.Contains(line, path) {
+				t.Errorf("logged %q", line)
+			}
+		}
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // What the placement learns is recorded, and bounded.
 func TestStatsPlacement(t *testing.T) {
