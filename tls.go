@@ -2,7 +2,9 @@ package chert
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/h1"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/stream"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/tally"
@@ -41,6 +44,9 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg = s.TLSConfig.Clone()
 	}
 	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
+	if cfg.KeyLogWriter != nil {
+		cfg.KeyLogWriter = keyLog{cfg.KeyLogWriter, s.logf}
+	}
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil ||
 		certFile != "" || keyFile != "" {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -50,6 +56,26 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
+}
+
+// keyLog is a KeyLogWriter whose panic fails the handshake alone. crypto/tls calls it with a lock of all
+// configurations, which it does not release after a panic: later handshakes that log keys would wait for ever.
+type keyLog struct {
+	w    io.Writer
+	logf func(format string, args ...any)
+}
+
+var errKeyLog = errors.New("KeyLogWriter has panicked")
+
+// Write implements io.Writer.
+func (k keyLog) Write(p []byte) (n int, err error) {
+	err = errKeyLog
+	exec.Call(func() { n, err = k.w.Write(p) }, func(e exec.End) {
+		if v, ok := e.Panic(); ok {
+			k.logf("http: panic of KeyLogWriter: %v\n%s", v, exec.Stack())
+		}
+	})
+	return n, err
 }
 
 // nextProtos returns the protocols that ALPN offers: those in want, and the versions

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -419,6 +420,29 @@ func TestTLSKeyLog(t *testing.T) {
 				t.Errorf("no %q", line)
 			}
 		}
+	})
+}
+
+// A writer that panics fails its handshake, with a line in the log, and no later one: crypto/tls calls all
+// writers of a process with one lock.
+func TestTLSKeyLogPanics(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		var calls atomic.Int32
+		ts := engines.StartTLS(t, &chert.Server{Engine: e, TLSConfig: &tls.Config{KeyLogWriter: writerFunc(func(p []byte) (int, error) {
+			if calls.Add(1) == 1 {
+				panic("no keys")
+			}
+			return len(p), nil
+		})}}, servertest.ListenTCP(t), cert)
+		if err := tls.Client(ts.Dial(), clientConfig(roots)).Handshake(); err == nil {
+			t.Error("the handshake succeeds")
+		}
+		dialTLS(ts, clientConfig(roots)).Get("/")
+		servertest.Eventually(t, "it is logged", func() bool {
+			return strings.Contains(ts.Log.String(), "http: panic of KeyLogWriter: no keys\ngoroutine ")
+		})
 	})
 }
 
