@@ -39,10 +39,16 @@ func doubts(cfg *config.Config) (all []string) {
 		if admitsNobody(s.Access) {
 			all = append(all, name+" admits nobody: deny includes all that allow has")
 		}
+		if early(s.Proxy) && !cfg.HTTP3EarlyData {
+			all = append(all, name+noEarlyData)
+		}
 		for _, r := range s.Routes {
 			what := fmt.Sprintf("the route %s of %s", quote(r.Path), name)
 			if open && r.Root != "" && r.Options.Listing && r.Options.Dotfiles {
 				all = append(all, what+listsDots)
+			}
+			if early(r.Proxy) && !cfg.HTTP3EarlyData {
+				all = append(all, what+noEarlyData)
 			}
 			if r.Access != s.Access && admitsNobody(r.Access) {
 				all = append(all, what+" admits nobody: deny includes all that allow has")
@@ -122,6 +128,10 @@ func includes(wide, narrow *middleware.Condition) bool {
 			})
 		})
 }
+
+func early(p *config.Proxy) bool { return p != nil && p.EarlyData }
+
+const noEarlyData = " has early_data, which needs http3_early_data of the file: there is none"
 
 const listsDots = " lists names that begin with a dot, such as .git and .env, and others can reach it"
 

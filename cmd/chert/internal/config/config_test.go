@@ -310,6 +310,7 @@ func TestProblems(t *testing.T) {
 		{"relative", "[[redirect]]\nhosts = '*'\nto = '/x'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
 		{"no http", "[[redirect]]\nhosts = '*'\nto = 'ftp://x/'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
 		{"uri as host", "[[redirect]]\nhosts = '*'\nto = 'https://{uri}'\n", `3:6: to: want an absolute URL, as in "https://example.com{uri}"`},
+		{"nginx's variable", "[[redirect]]\nhosts = '*'\nto = 'https://x$request_uri'\n", `3:6: to: "$request_uri" is not replaced here: want {host} or {uri}`},
 		{"uri in the middle", "[[redirect]]\nhosts = '*'\nto = 'https://x{uri}.html'\n", "3:6: to: {uri} holds the query, so nothing can follow it"},
 		{"uri in a query", "[[redirect]]\nhosts = '*'\nto = 'https://x/?{uri}'\n", "3:6: to: {uri} holds the path, so it cannot come into a query or fragment"},
 		{"other braces in the host", "[[redirect]]\nhosts = '*'\nto = 'https://{hots}{uri}'\n", "3:6: to: only {host} and {uri} can be filled in"},

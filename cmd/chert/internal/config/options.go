@@ -151,7 +151,12 @@ func (l *loader) fieldsOf(t *table, key string, check func(name, value string) e
 			l.errorf(at, "the field %q %v", name, err)
 			continue
 		}
-		header[http.CanonicalHeaderKey(name)] = value
+		canonical := http.CanonicalHeaderKey(name)
+		if _, twice := header[canonical]; twice {
+			l.errorf(h.spot.child(name).key, "the field %q is there twice: the case of letters does not count", name)
+			continue
+		}
+		header[canonical] = value
 	}
 	return header
 }
@@ -187,7 +192,9 @@ func (l *loader) site(t *table, cfg *Config, tls TLS, base options, limits Limit
 	s.ClientCert, s.TLS.ClientOptional = l.clientCert(t, nil, tls, false)
 	s.Limits = s.Limits.own(s.Hosts)
 	root, at, ok := t.str("root")
+	before := len(t.asked)
 	o := l.options(t, base)
+	fileKeys := t.asked[before:]
 	l.siteErrors(t, &o, &s.Policy)
 	s.Rewrite = l.rewrite(t)
 	if s.Proxy = l.forward(t, cfg, o, s.Rewrite); s.Proxy == nil {
@@ -200,6 +207,7 @@ func (l *loader) site(t *table, cfg *Config, tls TLS, base options, limits Limit
 	}
 	routes := t.tables("route", "[[site.route]]")
 	t.done()
+	l.noFiles(t, fileKeys, routes)
 	s.Options = o.shared(each)
 	if t.m["root"] == nil && t.m["proxy"] == nil && len(routes) == 0 {
 		l.errorf(t.spot.key, "%s has no root, the folder to serve, no proxy and no [[site.route]]", t.name)
@@ -209,6 +217,19 @@ func (l *loader) site(t *table, cfg *Config, tls TLS, base options, limits Limit
 	}
 	s.Routes = l.routes(routes, cfg, s, o, each)
 	return s
+}
+
+// noFiles reports the keys of files of a site that has no root, nor a route with one that they could be for.
+func (l *loader) noFiles(t *table, fileKeys []string, routes []*table) {
+	hasRoot := func(t *table) bool { return t.m["root"] != nil }
+	if hasRoot(t) || slices.ContainsFunc(routes, hasRoot) {
+		return
+	}
+	for _, key := range fileKeys {
+		if t.m[key] != nil && !slices.Contains(sharedKeys, key) {
+			l.errorf(t.spot.child(key).key, "%s is for files, and neither %s nor a route of it has root", key, t.name)
+		}
+	}
 }
 
 // shared returns the options with the part of a folder in what all of them share.

@@ -72,6 +72,9 @@ func (l *loader) rewrite(t *table) (all []middleware.RewriteRule) {
 			l.errorf(at, "%s", strings.ToLower(text[:1])+text[1:])
 			continue
 		}
+		if name := foreign.FindString(to); name != "" {
+			l.errorf(toAt, "to: %q is not replaced here: want {1} or {name} of the groups, {path} or {query}", name)
+		}
 		all = append(all, rule)
 	}
 	return all

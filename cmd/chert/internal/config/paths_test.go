@@ -50,6 +50,7 @@ func TestPathProblems(t *testing.T) {
 		{"no path", site + rewrite + "from = '/a'\nto = 'b'\n", `6:6: to: "b" does not begin with a slash`},
 		{"a group that is not there", site + rewrite + "from = '/a(.)'\nto = '/{2}'\n", "6:6: to: {2} is neither a group of From nor {path}"},
 		{"another's group", site + rewrite + "to = '/$1{x'\nfrom = '/a(.)'\n", "5:6: to: a brace without the other one"},
+		{"nginx's group", site + rewrite + "from = '/a(.)'\nto = '/$1'\n", `6:6: to: "$1" is not replaced here: want {1}`},
 		{"the query in the path", site + rewrite + "from = '/a'\nto = '/{query}'\n", "6:6: to: {query} is neither"},
 		{"a query", site + rewrite + "from = '/a'\nto = '/b?c d'\n", `6:6: to: the query "c d" is not percent-encoded`},
 		{"a fragment", site + rewrite + "from = '/a'\nto = '/b#c'\n", `6:6: to: "/b#c" has a control character or a #`},

@@ -41,6 +41,7 @@ func TestResponseProblems(t *testing.T) {
 		{"type", site + "types = { \".foo\" = 'foo' }\n", `4:20: types: "foo" is no media type`},
 		{"coding", site + "headers = { Content-Encoding = 'gzip' }\n", `4:13: the field "Content-Encoding" cannot be set`},
 		{"removed coding", site + "headers = { content-encoding = '' }\n", `the field "content-encoding" cannot be set`},
+		{"twice", site + "headers = { X-A = '1', x-a = '2' }\n", `4:24: the field "x-a" is there twice`},
 		{"length", site + "headers = { Content-Length = '1' }\n", `4:13: the field "Content-Length" cannot be set`},
 		{"connection", "[[redirect]]\nhosts = '*'\nto = 'https://a.example'\nheaders = { Connection = 'close' }\n", `4:13: the field "Connection" cannot be set`},
 		{"does nothing", site + "[[site.response_headers]]\nstatus = 404\n", "4:8: [[site.response_headers]] does nothing; want set, add or remove"},

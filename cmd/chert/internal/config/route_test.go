@@ -158,6 +158,9 @@ func TestTargets(t *testing.T) {
 		{"/new/{a}\r\nX: y", w, "this is no URL"},
 		{"/new /{a}", w, "must be percent-encoded"},
 		{"/ä/{a}", w, "must be percent-encoded"},
+		{"https://$host/x", w, `"$host" is not replaced here`},
+		{"/x/$1", w, `"$1" is not replaced here`},
+		{"/x?$filter=a&$top=1&$hosts", w, ""},
 		{"/x{uri}/y", w, "nothing can follow it"},
 		{"/x?{uri}", w, "cannot come into a query"},
 	} {

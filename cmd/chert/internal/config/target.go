@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,9 @@ func ParseTarget(to string, w *Wildcards) (Target, error) {
 	if host := authority(target); strings.ContainsAny(host, "{}") {
 		return nil, errors.New("the host may contain {host} and no other placeholder: clients choose the others")
 	}
+	if name := foreign.FindString(to); name != "" {
+		return nil, fmt.Errorf("%q is not replaced here: want {host} or {uri}, or %%24 for a $", name)
+	}
 	for _, c := range []byte(to) {
 		if c <= ' ' || c >= 0x7f {
 			return nil, errors.New("spaces, control characters and what is not ASCII must be percent-encoded")
@@ -68,6 +72,10 @@ func ParseTarget(to string, w *Wildcards) (Target, error) {
 	}
 	return target, nil
 }
+
+// foreign are variables of nginx and groups of a match there, which are not replaced here.
+var foreign = regexp.MustCompile(`\$(?:[0-9]|(?:host|http_host|server_name|scheme|request_uri|uri|document_uri|args|` +
+	`is_args|query_string)\b)`)
 
 // placeholders splits a target.
 func placeholders(to string, w *Wildcards) (target Target, err error) {

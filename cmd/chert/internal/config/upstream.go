@@ -125,6 +125,9 @@ func (l *loader) upstream(t *table, name string) *Upstream {
 	if o.Queue > 0 && o.MaxRequests <= 0 && !slices.ContainsFunc(o.Servers, limited) {
 		l.errorf(t.spot.child("queue").key, "queue is for servers that have their max_requests, and there is no limit")
 	}
+	if o.Queue <= 0 && t.m["queue_timeout"] != nil {
+		l.errorf(t.spot.child("queue_timeout").key, "queue_timeout is for a queue, and there is none")
+	}
 	t.done()
 	return u
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -133,6 +134,9 @@ func (l *loader) health(t *table, h *proxy.Health) {
 				l.errorf(t.spot.child(k.key).value, "%s wants more than 0", k.key)
 			}
 		}
+	}
+	if first := cmp.Or(h.Ejection, 5*time.Second); h.MaxEjection > 0 && h.MaxEjection < first {
+		l.errorf(t.spot.child("max_ejection").value, "max_ejection wants ejection at least, which is %v", first)
 	}
 	t.done()
 }
