@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"syscall"
 	"time"
 
@@ -50,7 +51,12 @@ func start(ctx context.Context, t target) (proc *child.Child, addr [fronts]strin
 // shutdown ends the server while the attack goes on.
 func (o *options) shutdown(proc *child.Child, r *result) error {
 	began := time.Now()
-	if err := syscall.Kill(proc.PID(), syscall.SIGTERM); err != nil {
+	p, err := os.FindProcess(proc.PID())
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A side is one of those that are compared: instances with their clients.
@@ -168,16 +166,4 @@ func (s *side) print(w io.Writer, all *results) error {
 		at(0.5), at(0.99), float64(commands)/float64(requests)/float64(len(s.p.addrs)),
 		(storeUsed / time.Duration(requests)).Round(time.Microsecond))
 	return nil
-}
-
-// exact is cpu to the nanosecond.
-func (all servers) exact() (d time.Duration) {
-	for _, s := range all {
-		var t unix.Timespec
-		// The clock of a process, of clock_getcpuclockid(3).
-		if unix.ClockGettime(int32(^s.cmd.Process.Pid<<3|2), &t) == nil {
-			d += time.Duration(t.Nano())
-		}
-	}
-	return d
 }
