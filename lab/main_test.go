@@ -61,6 +61,15 @@ func TestMistakes(t *testing.T) {
 		{"run hello --plot " + nowhere, "--plot: mkdir"},
 		{"sizes engine", `takes no argument "engine"`},
 		{"sim h2 --seeds 1", `takes no argument "h2"`},
+		{"sim --model h9", `no model "h9"; want one of h1, h2,`},
+		{"sim --for 0s", "--for want more than 0"},
+		{"sim --seeds 0", "--seeds, --requests"},
+		{"attack nothing", `no attack "nothing"`},
+		{"attack --rounds 0", "--rounds 0: want 1 at least"},
+		{"attack --seconds 0", "--seconds 0: want more than 0"},
+		{"attack --attackers -1", "--attackers -1: want 0"},
+		{"attack --servers chert,nginx", `no server "nginx"; want some of chert,chertgoroutines,nethttp`},
+		{"run wsidle --servers nginx", "nginx does not open the WebSockets"},
 		{"crossed nowhere", `no path "nowhere"`},
 		{"crossed --n 1 plain", "64 requests are too few"},
 		{"run stream --only form", `no table has "form" in its name`},
@@ -70,5 +79,12 @@ func TestMistakes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("lab %s: %v, want %q", tt.args, err, tt.want)
 		}
+	}
+	json := filepath.Join(t.TempDir(), "rounds.json")
+	if err := run(t.Context(), []string{"run", "hello", "--json", json, "--servers", "none"}, &strings.Builder{}, &strings.Builder{}); err == nil {
+		t.Error("a server that there is not is measured")
+	}
+	if _, err := os.Stat(json); !os.IsNotExist(err) {
+		t.Errorf("an empty file is left: %v", err)
 	}
 }

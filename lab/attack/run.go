@@ -43,6 +43,9 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "attack")
 	if err != nil {
 		return err
@@ -71,6 +74,27 @@ type options struct {
 	seconds          float64
 	rounds           int
 	stops            bool // shutting down is not measured
+}
+
+// kinds are the servers that command target has.
+var kinds = []string{"chert", "chertgoroutines", "nethttp"}
+
+// check reports what cannot be measured, before anything is built.
+func (o *options) check() error {
+	for _, kind := range strings.Split(o.servers, ",") {
+		if !slices.Contains(kinds, kind) {
+			return fmt.Errorf("--servers: no server %q; want some of %s", kind, strings.Join(kinds, ","))
+		}
+	}
+	switch {
+	case o.rounds < 1:
+		return fmt.Errorf("--rounds %d: want 1 at least", o.rounds)
+	case !(o.seconds > 0):
+		return fmt.Errorf("--seconds %g: want more than 0", o.seconds)
+	case o.attackers < 0:
+		return fmt.Errorf("--attackers %d: want 0, as many as each attack says, or more", o.attackers)
+	}
+	return nil
 }
 
 func choose(names []string) ([]attack, error) {

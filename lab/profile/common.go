@@ -95,18 +95,25 @@ func (c *common) build(ctx context.Context, dir string, log io.Writer) ([]rival.
 	if len(names) == 0 {
 		return nil, errors.New("no servers to measure")
 	}
-	revisions, err := c.revisions(ctx, dir) // first, as a mistake there is found at once and building takes its time
-	if err != nil {
-		return nil, err
-	}
-	specs, err := rival.Open(ctx, dir, names)
-	if err != nil {
-		return nil, err
-	}
-	for _, spec := range specs {
+	// First what a mistake is found in at once: building takes its time.
+	var found []rival.Spec
+	for _, name := range names {
+		spec, err := rival.Find(name)
+		if err != nil {
+			return nil, err
+		}
 		if !spec.Does.Has(c.needs) {
 			return nil, fmt.Errorf("%s does not %s that %s needs", spec.Name, lacking[c.needs], c.profile)
 		}
+		found = append(found, spec)
+	}
+	revisions, err := c.revisions(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	specs, err := rival.Ready(ctx, dir, found)
+	if err != nil {
+		return nil, err
 	}
 	return withRevisions(ctx, dir, specs, revisions, log)
 }

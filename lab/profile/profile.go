@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -97,14 +98,19 @@ func parse(f *flag.FlagSet, args []string) error {
 	return writable(f)
 }
 
-// writable reports whether what --json and --plot name can be written: it is, when all has been measured.
+// writable reports whether what --json and --plot name can be written: it is, when all has been measured. A file that
+// is not there yet is not left behind empty.
 func writable(f *flag.FlagSet) error {
 	if path := f.Lookup("json"); path != nil && path.Value.String() != "" {
-		file, err := os.OpenFile(path.Value.String(), os.O_WRONLY|os.O_CREATE, 0o666)
+		name := path.Value.String()
+		_, before := os.Stat(name)
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 		if err != nil {
 			return fmt.Errorf("--json: %w", err)
 		}
-		file.Close()
+		if file.Close(); errors.Is(before, fs.ErrNotExist) {
+			os.Remove(name)
+		}
 	}
 	if dir := f.Lookup("plot"); dir != nil && dir.Value.String() != "" {
 		if err := os.MkdirAll(dir.Value.String(), 0o777); err != nil {

@@ -9,12 +9,16 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/chert-http/chert/lab/child"
 )
+
+// models are those of test/sim.
+var models = []string{"h1", "h2", "tls", "file", "reload", "ws", "hijack", "sse", "proxy"}
 
 // Main is the command "sim" of the lab: new seeds for a while, each of which decides the faults and the order of a run.
 func Main(ctx context.Context, args []string, out, log io.Writer) error {
@@ -23,13 +27,19 @@ func Main(ctx context.Context, args []string, out, log io.Writer) error {
 	seed := flags.Uint64("seed", 0, "the first `seed`; 0: one that the clock decides")
 	count := flags.Int("seeds", 1<<30, "how many seeds at most")
 	period := flags.Duration("for", time.Minute, "how long new seeds are begun, by all models together")
-	model := flags.String("model", "", "what clients speak: h1, h2, tls, file, reload, ws, hijack, sse, proxy; empty: each in turn")
+	model := flags.String("model", "", "what clients speak: "+strings.Join(models, ", ")+"; empty: each in turn")
 	requests := flags.Int("requests", 10_000, "requests or messages of each seed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("sim takes no argument %q", flags.Arg(0))
+	}
+	if *model != "" && !slices.Contains(models, *model) {
+		return fmt.Errorf("--model: no model %q; want one of %s", *model, strings.Join(models, ", "))
+	}
+	if *count < 1 || *requests < 1 || *period <= 0 {
+		return errors.New("--seeds, --requests and --for want more than 0")
 	}
 	if *seed == 0 {
 		*seed = uint64(time.Now().Unix()) << 20
