@@ -252,6 +252,10 @@ func TestCaddyNamedProxy(t *testing.T) {
 	for _, tt := range []caddyCase{
 		{"@m path /x/* /y\nreverse_proxy @m c:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n" +
 			"[[site.route]]\npath = \"/y\"\nproxy = \"c:1\"\n", ""},
+		{"@m path /x/* /y /x/* /y\nreverse_proxy @m c:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n" +
+			"[[site.route]]\npath = \"/y\"\nproxy = \"c:1\"\n", ""},
+		{"@m path /x/* /x*\nreverse_proxy @m c:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n",
+			"/x* is for all that begins with it; the route is for /x/{path...} and below"},
 		{ws + "reverse_proxy @m b:1\nreverse_proxy b:1\n", all, ""},
 		{"@m header Upgrade websocket\nreverse_proxy * b:1\nreverse_proxy @m b:1\n", all, ""},
 		{ws + "reverse_proxy @m c:1\nreverse_proxy b:1\n", none, left},

@@ -64,13 +64,22 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 // paths returns those that a named matcher is for, nil if it is for others or routes cannot be for all of them.
 func (c *caddy) paths(matcher string) []string {
 	test := c.test(matcher)
-	if len(test) < 2 || test[0] != "path" || slices.ContainsFunc(test[1:], func(path string) bool {
-		_, _, ok := pathOf(path)
-		return !ok
-	}) {
+	if len(test) < 2 || test[0] != "path" {
 		return nil
 	}
-	return test[1:]
+	var paths, patterns []string // each pattern once: two routes cannot have it
+	for _, path := range test[1:] {
+		pattern, _, ok := pathOf(path)
+		if !ok {
+			return nil
+		}
+		if i := slices.Index(patterns, pattern); i < 0 {
+			paths, patterns = append(paths, path), append(patterns, pattern)
+		} else if !strings.HasSuffix(path, "/*") {
+			paths[i] = path // of "/a/*" and "/a*", which is the wider one
+		}
+	}
+	return paths
 }
 
 // upgrades reports whether a reverse_proxy is for WebSockets, which the one for all forwards to the same servers.
