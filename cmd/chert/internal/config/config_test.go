@@ -565,6 +565,7 @@ func TestTLSProblems(t *testing.T) {
 		{"[[site]]\nhosts = 'localhost'\nroot = 'www'\ntls_auto = true\n", `2:1: tls_auto: "localhost" is no public name`},
 		{"http_redirect = ':80'\n" + site, "1:1: http_redirect needs a site with a certificate"},
 		{"listen = ':80'\nhttp_redirect = ':80'\n" + site + pair, "2:17: http_redirect: it is given already"},
+		{"tls_storage = 'c.toml'\n" + site + "tls_self = true\n", `1:15: tls_storage: "c.toml" is not a folder`},
 		{"tls_email = 'a@example.com'\n" + site + pair, "1:1: tls_email is for tls_auto, which no site has"},
 		{"tls_email = 'admin'\n" + site + "tls_auto = true\n", "1:13: tls_email: want an address such as admin@example.com"},
 		{"tls_ca = 'http://ca.example'\n" + site + "tls_auto = true\n", "1:10: tls_ca: want the https URL of an ACME directory"},

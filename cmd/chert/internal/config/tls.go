@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,6 +113,8 @@ func (l *loader) tls(t *table, cfg *Config) {
 	if s, at, ok := t.str("tls_storage"); ok {
 		if a.Storage = l.path(s); s == "" {
 			l.errorf(at, "tls_storage wants the name of a folder")
+		} else if info, err := os.Stat(a.Storage); err == nil && !info.IsDir() {
+			l.errorf(at, "tls_storage: %q is not a folder", s)
 		}
 	}
 	if s, at, ok := t.str("tls_email"); ok {
