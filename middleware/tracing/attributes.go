@@ -35,29 +35,21 @@ func plainAttributes(r *http.Request, query bool) []attribute.KeyValue {
 		agent = v[0]
 	}
 	attrs := attributes(r.Method, path, raw, r.Host, agent)
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	version := strings.TrimPrefix(r.Proto, "HTTP/")
-	if major, ok := strings.CutSuffix(version, ".0"); ok && major != "1" { // the conventions have "2" and "3"
-		version = major
-	}
-	attrs = append(attrs, semconv.URLScheme(scheme), semconv.NetworkProtocolVersion(version))
+	attrs = append(attrs, schemeOf(r.TLS != nil), versionOf(r.Proto))
 	if r.ContentLength > 0 {
 		attrs = append(attrs, semconv.HTTPRequestBodySize(int(r.ContentLength)))
 	}
 	return attrs
 }
 
-// directAttributes is plainAttributes for the fast path, which does not have the
-// scheme and the version of HTTP.
+// directAttributes is plainAttributes for the fast path.
 func directAttributes(e *wire.Exchange, query bool) []attribute.KeyValue {
 	raw := ""
 	if query {
 		raw = string(e.RawQuery())
 	}
 	attrs := attributes(e.Method(), string(e.Path()), raw, string(e.Host()), string(e.Fields().Get("User-Agent")))
+	attrs = append(attrs, schemeOf(e.TLS()), versionOf(e.Proto()))
 	if n := e.BodyLength(); n > 0 {
 		attrs = append(attrs, semconv.HTTPRequestBodySize(int(n)))
 	}
@@ -85,6 +77,22 @@ func attributes(method, path, query, host, agent string) []attribute.KeyValue {
 		attrs = append(attrs, semconv.UserAgentOriginal(cut(agent)))
 	}
 	return attrs
+}
+
+func schemeOf(tls bool) attribute.KeyValue {
+	if tls {
+		return semconv.URLScheme("https")
+	}
+	return semconv.URLScheme("http")
+}
+
+// versionOf returns the version of a Request.Proto.
+func versionOf(proto string) attribute.KeyValue {
+	version := strings.TrimPrefix(proto, "HTTP/")
+	if major, ok := strings.CutSuffix(version, ".0"); ok && major != "1" { // the conventions have "2" and "3"
+		version = major
+	}
+	return semconv.NetworkProtocolVersion(version)
 }
 
 // known reports whether a method is one of RFC 9110, RFC 5789 or the draft of QUERY:

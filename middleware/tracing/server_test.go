@@ -63,20 +63,23 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// Spans of both paths have the same attributes, over HTTP/2 too.
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
-	tp, rec := recorder()
-	s := chertest.NewUnstartedServer(New(&Options{TracerProvider: tp})(plainHello))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	defer s.Close()
-	if resp, body := get(t, s.Client(), s.URL+"/a"); body != "hello" || resp.ProtoMajor != 2 {
-		t.Errorf("%q, %v", body, resp)
-	}
-	span := ended(t, rec, 1)[0]
-	if attr(span, "network.protocol.version") != "2" || attr(span, "url.scheme") != "https" || attr(span, "http.response.body.size") != "5" ||
-		!span.Events()[0].Time.After(span.StartTime()) {
-		t.Errorf("%v, %v, %v", span.Attributes(), span.StartTime(), span.Events())
+	for _, h := range []http.Handler{plainHello, hello} {
+		tp, rec := recorder()
+		s := chertest.NewUnstartedServer(New(&Options{TracerProvider: tp})(h))
+		s.EnableHTTP2 = true
+		s.StartTLS()
+		defer s.Close()
+		if resp, body := get(t, s.Client(), s.URL+"/a"); body != "hello" || resp.ProtoMajor != 2 {
+			t.Errorf("%q, %v", body, resp)
+		}
+		span := ended(t, rec, 1)[0]
+		if attr(span, "network.protocol.version") != "2" || attr(span, "url.scheme") != "https" ||
+			attr(span, "http.response.body.size") != "5" || !span.Events()[0].Time.After(span.StartTime()) {
+			t.Errorf("%v, %v, %v", span.Attributes(), span.StartTime(), span.Events())
+		}
 	}
 }
 

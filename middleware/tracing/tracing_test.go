@@ -414,7 +414,8 @@ func TestDirect(t *testing.T) {
 		}
 		span := ended(t, rec, 1)[0]
 		if span.Name() != "GET /d/{id}" || attr(span, "http.response.status_code") != "200" || attr(span, "http.response.body.size") != "5" ||
-			attr(span, "url.path") != "/d/7" || attr(span, "client.address") != "127.0.0.1" || !inside.Equal(span.SpanContext()) ||
+			attr(span, "url.path") != "/d/7" || attr(span, "url.scheme") != "http" ||
+			attr(span, "network.protocol.version") != "1.1" || attr(span, "client.address") != "127.0.0.1" || !inside.Equal(span.SpanContext()) ||
 			!strings.Contains(resp.Header.Get("Traceresponse"), span.SpanContext().SpanID().String()) {
 			t.Errorf("%q, %v, %v, %v", span.Name(), span.Attributes(), inside, resp.Header)
 		}
