@@ -11,12 +11,19 @@ import (
 	"github.com/chert-http/chert/stats"
 )
 
-// described are all metrics of a collector, for Describe.
-var described []*prometheus.Desc
+// The metrics of a collector, for Describe: of the server, of upstreams, and of stores.
+var described, describedUpstreams, describedStores []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc(name, help, labels, nil)
-	described = append(described, d)
+	switch {
+	case strings.HasPrefix(name, "chert_upstream_"):
+		describedUpstreams = append(describedUpstreams, d)
+	case strings.HasPrefix(name, "chert_store_"):
+		describedStores = append(describedStores, d)
+	default:
+		described = append(described, d)
+	}
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,8 +96,9 @@ type collector struct {
 }
 
 // NewCollector returns a collector of the metrics of src, for a registry of the
-// caller's. Two servers in one registry need labels, by prometheus.WrapRegistererWith.
-// o may be nil. It is safe for concurrent use.
+// caller's. Two servers in one registry need labels, by prometheus.WrapRegistererWith,
+// of a name that their metrics do not have: "listener" is free, but "server" is the
+// label of a server of Options.Upstreams. o may be nil. It is safe for concurrent use.
 func NewCollector(src stats.Source, o *Options) prometheus.Collector {
 	if o == nil {
 		o = &Options{}
@@ -109,9 +111,17 @@ func NewCollector(src stats.Source, o *Options) prometheus.Collector {
 	return c
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements prometheus.Collector. What is never collected is not described: its
+// labels would be taken for nothing.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range described {
+	all := described
+	if c.upstreams != nil {
+		all = slices.Concat(all, describedUpstreams)
+	}
+	if c.stores != nil {
+		all = slices.Concat(all, describedStores)
+	}
+	for _, d := range all {
 		ch <- d
 	}
 }

@@ -123,14 +123,15 @@ func TestCollector(t *testing.T) {
 			{Name: "app"}, // the same name
 		}
 	}, Stores: func() []stats.Store { return []stats.Store{{Name: "topics"}} }})
-	for _, d := range described {
+	every := slices.Concat(described, describedUpstreams, describedStores)
+	for _, d := range every {
 		name := strings.Split(d.String(), `"`)[1]
 		if f := all[name]; f == nil || f.GetHelp() == "" {
 			t.Errorf("%s is not exported, or has no help", name)
 		}
 	}
-	if len(all) != len(described) {
-		t.Errorf("%d metrics, %d described", len(all), len(described))
+	if len(all) != len(every) {
+		t.Errorf("%d metrics, %d described", len(all), len(every))
 	}
 	for _, tt := range []struct {
 		name   string
