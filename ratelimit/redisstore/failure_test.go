@@ -136,6 +136,12 @@ func TestNobodyAnswers(t *testing.T) {
 	if err := s.explain(err); !strings.Contains(err.Error(), "does not respond within 50ms") {
 		t.Errorf("explained as %q", err)
 	}
+	// Check waits longer than Timeout, and does not say that it has not.
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := s.Check(ctx); err == nil || !strings.Contains(err.Error(), "does not respond in time") {
+		t.Errorf("Check: %v", err)
+	}
 }
 
 // A client that disconnects does not cost a connection to Redis.

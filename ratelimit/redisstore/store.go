@@ -95,13 +95,18 @@ const checkTime = 5 * time.Second
 // the password, is read-only, or is too old. It runs the script of decisions on a key
 // of its own, and waits for at most 5 s, or Timeout if that is longer.
 func (s *Store) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(checkTime, s.o.Timeout))
+	limit := max(checkTime, s.o.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	key := s.o.Prefix + "{check}:check"
-	if _, err := take.Run(ctx, s.client, []string{key}, 1, 1000, 1).Int64Slice(); err != nil {
-		return s.explain(err)
+	_, err := take.Run(bounded, s.client, []string{key}, 1, 1000, 1).Int64Slice()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if ctx.Err() != nil {
+		limit = 0 // the caller has not waited for that long
+	}
+	return redisconn.Explain(err, s.where, limit)
 }
 
 // Take implements ratelimit.Store.
