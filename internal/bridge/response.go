@@ -277,8 +277,8 @@ func (w *Response) Flush() { w.FlushError() }
 func (w *Response) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.unusable() != nil {
-		return errDone
+	if err := w.unusable(); err != nil {
+		return err
 	}
 	if !w.wroteHeader {
 		w.head(http.StatusOK)

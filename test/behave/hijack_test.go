@@ -164,6 +164,9 @@ func TestHijackMisuse(t *testing.T) {
 			w.WriteHeader(500)
 			if e != engines.NetHTTP { // net/http panics
 				w.(http.Flusher).Flush()
+				if err := http.NewResponseController(w).Flush(); err != http.ErrHijacked {
+					t.Errorf("Flush gave %v", err)
+				}
 			}
 			put(nc, "end")
 		})})
