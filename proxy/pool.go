@@ -132,10 +132,10 @@ func (p *Pool) log(k health.Key, c health.Change) {
 		from, to = c.CheckFrom.String(), c.CheckTo.String()
 	}
 	level := slog.LevelInfo
-	switch {
-	case c.To == health.Ejected || c.CheckTo == health.Failing:
+	switch checked := c.From == c.To; {
+	case !checked && c.To == health.Ejected, checked && c.CheckTo == health.Failing:
 		level = slog.LevelWarn
-	case c.Rule == health.FirstSuccess, c.CheckFrom == health.Unchecked && c.From == c.To:
+	case c.Rule == health.FirstSuccess, checked && c.CheckFrom == health.Unchecked:
 		level = slog.LevelDebug
 	}
 	text := "proxy: server " + k.Addr + ": " + from + " -> " + to + ": " + c.Rule.String()
