@@ -63,6 +63,8 @@ func TestUpstreamOptions(t *testing.T) {
 		{UpstreamOptions{Name: "a", Servers: server, Check: &Check{Path: "/x", Rise: -1}}, "Check: Interval"},
 		{UpstreamOptions{Name: "a", Servers: server, Check: &Check{Path: "/x", Status: 100}}, "Check: Status"},
 		{UpstreamOptions{Name: "a", Servers: server, Health: Health{Ejection: -1}}, "Health: Within"},
+		{UpstreamOptions{Name: "a", Servers: server, Health: Health{Consecutive: 17}}, "Health: Consecutive"},
+		{UpstreamOptions{Name: "a", Servers: server, Health: Health{Percent: 101}}, "Health: Consecutive"},
 		{UpstreamOptions{Name: "a", Servers: server, SlowStart: 2 * time.Hour}, "SlowStart"},
 		{UpstreamOptions{Name: "a", Servers: server, Balance: Balance{Bound: 0.5}}, "Balance: Bound: 0.5"},
 		{UpstreamOptions{Name: "a", Servers: server, Protocol: 9}, "Protocol"},

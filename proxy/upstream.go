@@ -83,6 +83,8 @@ func (o *UpstreamOptions) complete() error {
 		return field("Check", "Status must be from 200 to 599")
 	case o.Health.Within < 0 || o.Health.Least < 0 || o.Health.Ejection < 0 || o.Health.MaxEjection < 0:
 		return field("Health", "Within, Least, Ejection and MaxEjection must not be negative")
+	case o.Health.Consecutive > 16 || o.Health.Percent > 100:
+		return field("Health", "Consecutive must be at most 16, and Percent at most 100")
 	}
 	orDefault(&o.SlowStart, 10*time.Second)
 	orDefault(&o.QueueTimeout, time.Second)

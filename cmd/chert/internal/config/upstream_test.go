@@ -154,6 +154,8 @@ func TestUpstreamProblems(t *testing.T) {
 		{"no name", "[upstream]\nservers = 'a:1'\n[[site]]\nhosts = '*'\nroot = '.'", `2:1: an upstream has a name: want [upstream.app] with servers`},
 		{"a list", "[[upstream]]\nname = 'a'\n[[site]]\nhosts = '*'\nroot = '.'", `1:3: an upstream has a name: want [upstream.app] with servers`},
 		{"backups", up("servers = [{ addr = 'a:1', backup = true }]"), "2:1: servers are all backups"},
+		{"consecutive failures", up("servers = 'a:1'\n[upstream.app.health]\nconsecutive = 17"),
+			"4:15: consecutive wants a number from 0 to 16"},
 		{"a weight", up("servers = [{ addr = 'a:1', weight = 101 }]"), "2:37: weight wants a number from 0 to 100"},
 		{"a balance", up("servers = 'a:1'\nbalance = 'hash foo'"), `3:11: balance: "hash foo" is unknown`},
 		{"a bound", up("servers = 'a:1'\nbound = 2"), "3:1: bound is for balance"},

@@ -117,7 +117,7 @@ func (l *loader) health(t *table, h *proxy.Health) {
 		key  string
 		to   *int
 		most int64
-	}{{"consecutive", &h.Consecutive, 1000}, {"percent", &h.Percent, 100}} {
+	}{{"consecutive", &h.Consecutive, 16}, {"percent", &h.Percent, 100}} {
 		if n := t.count(k.key, 0, k.most); n != nil {
 			*k.to = orNone(*n)
 		}
