@@ -159,3 +159,10 @@ func (f *shortFile) Read(p []byte) (int, error) {
 	f.left -= n
 	return n, err
 }
+
+func TestNewFSNil(t *testing.T) {
+	t.Parallel()
+	if _, err := NewFS(nil, &Options{SPA: "index.html"}); err == nil || !strings.HasPrefix(err.Error(), "static: NewFS: ") {
+		t.Error(err)
+	}
+}

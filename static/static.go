@@ -1,6 +1,7 @@
 package static
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -59,9 +60,14 @@ func New(dir string, o *Options) (*Handler, error) {
 // NewFS returns a Handler for the files of fsys, such as an embed.FS, an
 // os.DirFS or a zip.Reader. Which files can be reached depends on fsys:
 // os.DirFS follows links out of its folder, [New] does not. Files without times
-// are assumed to change only in size. o may be nil. NewFS returns an error if o
-// is invalid.
-func NewFS(fsys fs.FS, o *Options) (*Handler, error) { return newHandler(fsSource{fsys}, o) }
+// are assumed to change only in size. o may be nil. NewFS returns an error if fsys
+// is nil, as that of an [fs.Sub] that failed, or o is invalid.
+func NewFS(fsys fs.FS, o *Options) (*Handler, error) {
+	if fsys == nil {
+		return nil, errors.New("static: NewFS: the fs.FS is nil")
+	}
+	return newHandler(fsSource{fsys}, o)
+}
 
 func newHandler(s source, o *Options) (*Handler, error) {
 	c, err := newConfig(o)
