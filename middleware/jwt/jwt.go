@@ -113,10 +113,14 @@ func (v *Verifier) Close() error {
 }
 
 // Wrap passes requests with a valid token to next, which gets the claims by ClaimsOf and
-// the subject as middleware.UserOf. Without one the response is 401 with
-// WWW-Authenticate (RFC 6750), which does not say what is wrong; 400 if there are
-// several; and 503 as long as no keys could be fetched. A token is looked for in
-// Authorization only: in the query it would appear in logs (RFC 6750 section 2.3).
+// the subject as middleware.UserOf. A token is valid if a key has signed it, if "iss",
+// "aud" and the type are those of Options, and if "exp" is to come and neither "nbf" nor
+// "iat" is, but for Leeway; one of more than 16 KiB, or with "crit", is not.
+//
+// Without a valid token the response is 401 with WWW-Authenticate (RFC 6750), which does
+// not say what is wrong; 400 if there are several; and 503 as long as no keys could be
+// fetched. A token is looked for in Authorization only: in the query it would appear in
+// logs (RFC 6750 section 2.3).
 //
 // On the fast path a token is verified on the event loop: see Options.CacheSize for
 // what that takes. One for which the set must be fetched goes to the ordinary path.

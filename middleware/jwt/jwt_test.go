@@ -37,6 +37,10 @@ func TestOptions(t *testing.T) {
 	edPub, _, _ := ed25519.GenerateKey(rand.Reader)
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	der, _ := x509.MarshalPKIXPublicKey(&ec.PublicKey)
+	off := &ecdsa.PublicKey{Curve: elliptic.P256()}
+	//lint:ignore SA1019 no function makes a wrong key
+	off.X, off.Y = ec.X, ec.X
+	odd := new(big.Int).SetBit(new(big.Int).Lsh(big.NewInt(1), 2047), 0, 1)
 	small := &rsa.PublicKey{N: ec.X, E: 65537}
 	good := Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, Issuer: "i", Audience: []string{"a"}}
 	with := func(f func(o *Options)) Options { o := good; f(&o); return o }
@@ -69,6 +73,10 @@ func TestOptions(t *testing.T) {
 		{"a private key", key("ES256", ec), false},
 		{"a small key", key("RS256", small), false},
 		{"a huge key", key("RS256", &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), 8192), E: 65537}), false},
+		{"an even exponent", key("RS256", &rsa.PublicKey{N: odd, E: 65536}), false},
+		{"an exponent of 1", key("RS256", &rsa.PublicKey{N: odd, E: 1}), false},
+		{"a curve alone", key("ES256", &ecdsa.PublicKey{Curve: elliptic.P256()}), false},
+		{"a point that is not on the curve", key("ES256", off), false},
 		{"a key that is nil", key("RS256", (*rsa.PublicKey)(nil)), false},
 		{"an issuer, and any", with(func(o *Options) { o.AnyIssuer = true }), false},
 		{"an audience, and any", with(func(o *Options) { o.AnyAudience = true }), false},

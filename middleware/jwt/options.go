@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
@@ -22,7 +23,7 @@ import (
 // A Key is a fixed key. It is for one algorithm, so that a public key cannot be
 // used as a secret.
 type Key struct {
-	ID        string // "kid"; "": for tokens without one, too
+	ID        string // "kid"; a Key without one is for tokens with any "kid", and with none
 	Algorithm string // such as RS256
 	// Key is []byte for HS256, HS384 and HS512, of at least as many bits, and no public key;
 	// *rsa.PublicKey of 2048 to 8192 bits, *ecdsa.PublicKey, or ed25519.PublicKey.
@@ -69,7 +70,8 @@ type Options struct {
 	// Type, if not "", is the required "typ", such as "at+jwt" (RFC 9068), so
 	// that tokens for other purposes, such as ID tokens, are not accepted.
 	Type string
-	// Leeway is how wrong clocks may be. Default 30 s; negative: none.
+	// Leeway is how wrong clocks may be, for "exp", "nbf" and "iat". Default 30 s;
+	// negative: none.
 	Leeway time.Duration
 	// AllowEternal accepts tokens without "exp".
 	AllowEternal bool
@@ -202,7 +204,32 @@ func (k *Key) check() error {
 		}
 		return nil
 	}
-	return suits(k.Key, k.Algorithm)
+	if err := suits(k.Key, k.Algorithm); err != nil {
+		return err
+	}
+	return possible(k.Key)
+}
+
+// possible reports whether anything can have been signed for a public key. A library that reads keys
+// has seen to that, but a program may put one together.
+func possible(key any) error {
+	switch k := key.(type) {
+	case *rsa.PublicKey:
+		if k.E < 3 || k.E%2 == 0 {
+			return errors.New("an RSA key whose exponent is not odd, or less than 3")
+		}
+	case *ecdsa.PublicKey:
+		//lint:ignore SA1019 a key without them makes all functions panic that do not use them
+		if k.X == nil || k.Y == nil {
+			return errors.New("a key without a point")
+		}
+		switch k.Curve {
+		case elliptic.P256(), elliptic.P384(), elliptic.P521():
+			_, err := k.Bytes()
+			return err
+		}
+	}
+	return nil
 }
 
 // isPublic reports whether a secret is a public key or a certificate in PEM or DER.
