@@ -219,7 +219,7 @@ func possible(key any) error {
 			return errors.New("an RSA key whose exponent is not odd, or less than 3")
 		}
 	case *ecdsa.PublicKey:
-		//lint:ignore SA1019 a key without them makes all functions panic that do not use them
+		//lint:ignore SA1019 functions for keys panic if there are none
 		if k.X == nil || k.Y == nil {
 			return errors.New("a key without a point")
 		}
