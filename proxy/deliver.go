@@ -274,8 +274,12 @@ func (f *forwarding) respondError(e *Error) {
 func (o *Options) response(e *Error) *direct.Response {
 	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
 		"Cache-Control": {"no-store"}}
-	if e.kind != "" {
-		h["Proxy-Status"] = []string{o.status + "; error=" + e.kind}
+	kind := e.kind
+	if kind == "" && e.Status/100 == 4 {
+		kind = "http_request_error" // RFC 9209 section 2.3.15
+	}
+	if kind != "" {
+		h["Proxy-Status"] = []string{o.status + "; error=" + kind}
 	}
 	if e.unavailable {
 		h["Retry-After"] = []string{"1"}
@@ -296,9 +300,7 @@ func (f *forwarding) refuse(e *http1.Error) {
 		f.h.o.ErrorHandler(f.w, f.r, f.result)
 		return
 	}
-	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "X-Content-Type-Options": {"nosniff"},
-		"Cache-Control": {"no-store"}}
-	refusal.Plain(f.w, f.r, direct.NewResponse(e.Status, h, []byte(http.StatusText(e.Status)+"\n")))
+	refusal.Plain(f.w, f.r, f.h.o.response(f.result))
 }
 
 // log writes the line of a failure.

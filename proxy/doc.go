@@ -39,9 +39,9 @@
 //
 // # Errors
 //
-// Responses of the proxy itself have a field Proxy-Status (RFC 9209) that names the kind of
-// the error, without addresses. The log has one line for each, which says what was sent and
-// why the request was not tried again.
+// Responses of the proxy itself, but for 501, have a field Proxy-Status (RFC 9209) that names
+// the kind of the error, without addresses. The log has one line for each failure, which says
+// what was sent and why the request was not tried again.
 package proxy
 
 // HTTP/1 upstreams are spoken to by internal/origin, with the parser and the encoder that

@@ -354,8 +354,9 @@ func TestBadBody(t *testing.T) {
 				h := http.MaxBytesHandler(s.handler(t, o.addr()), 3000)
 				client := engines.Start(t, &chert.Server{Engine: e, Handler: h}).Dial()
 				client.SendAside(c.in)
-				if res, _ := client.Response("POST"); res.StatusCode != c.status {
-					t.Errorf("%s, log %s", res.Status, s.log)
+				res, _ := client.Response("POST")
+				if res.StatusCode != c.status || res.Header.Get("Proxy-Status") != "chert; error=http_request_error" {
+					t.Errorf("%s %v, log %s", res.Status, res.Header, s.log)
 				}
 				servertest.Eventually(t, "no request in flight", func() bool { return s.pool.Status()[0].Servers[0].InFlight == 0 })
 				if st := s.pool.Status()[0].Servers[0]; st.Failures != 0 || strings.HasSuffix(o.received(), "0\r\n\r\n") {

@@ -121,6 +121,10 @@ func TestRequest(t *testing.T) {
 					if got := o.received(); !strings.HasPrefix(res.Status, want) || got != "" {
 						t.Errorf("%s, server received %q", res.Status, got)
 					}
+					own := res.Header.Get("Cache-Control") == "no-store" // not the server's, before the handler
+					if s := res.Header.Get("Proxy-Status"); own && want[0] == '4' && !strings.HasSuffix(s, "; error=http_request_error") {
+						t.Errorf("%s, Proxy-Status: %q", res.Status, s)
+					}
 					s.notTried(t)
 				default:
 					_, port, _ := strings.Cut(ts.ListenAddr, ":")
