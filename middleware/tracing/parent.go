@@ -31,9 +31,7 @@ type parent struct {
 // parentOf reads the fields of a request.
 func (t *tracing) parentOf(f wire.Fields) (p parent) {
 	if t.Propagator != nil {
-		if sc := trace.SpanContextFromContext(t.Propagator.Extract(context.Background(), carrier{f})); sc.IsValid() {
-			p.valid, p.flags, p.other = true, sc.TraceFlags(), &sc
-		}
+		_, p = t.extract(context.Background(), f)
 		return p
 	}
 	v, n := f.First(parentField)
@@ -54,6 +52,17 @@ func (t *tracing) parentOf(f wire.Fields) (p parent) {
 	return p
 }
 
+// extract has Options.Propagator read the fields of a request, and returns ctx with all that it
+// has found, such as baggage.
+func (t *tracing) extract(ctx context.Context, f wire.Fields) (context.Context, parent) {
+	found := t.Propagator.Extract(ctx, carrier{f})
+	sc := trace.SpanContextFromContext(found)
+	if !sc.IsValid() || sc.Equal(trace.SpanContextFromContext(ctx)) { // the span that ctx had
+		return found, parent{}
+	}
+	return found, parent{valid: true, flags: sc.TraceFlags(), other: &sc}
+}
+
 func allLines(f wire.Fields, field string) (lines []string) {
 	for name, v := range f.All() {
 		if strings.EqualFold(string(name), field) {
@@ -63,11 +72,8 @@ func allLines(f wire.Fields, field string) (lines []string) {
 	return lines
 }
 
-// plainParent is parentOf for the ordinary path.
+// plainParent is parentOf for the ordinary path, without a Propagator.
 func (t *tracing) plainParent(h http.Header) (p parent) {
-	if t.Propagator != nil {
-		return t.parentOf(wire.FieldsOf(h))
-	}
 	if v := h[parentField]; len(v) == 1 {
 		if p.parse([]byte(v[0])); p.valid {
 			p.lines = h[stateField]
@@ -159,9 +165,9 @@ type unsampled struct {
 	span    trace.Span
 }
 
-// unsampledFor returns the one of r.
-func unsampledFor(r *http.Request, p *parent) *unsampled {
-	u := &unsampled{Context: r.Context()}
+// unsampledFor returns the one of r, whose context is ctx.
+func unsampledFor(ctx context.Context, r *http.Request, p *parent) *unsampled {
+	u := &unsampled{Context: ctx}
 	if p.valid {
 		own := *p // so that p need not be allocated
 		u.parent = &own
@@ -203,6 +209,9 @@ type carrier struct{ f wire.Fields }
 
 // Get implements propagation.TextMapCarrier.
 func (c carrier) Get(key string) string { return string(c.f.Get(key)) }
+
+// Values implements propagation.ValuesGetter.
+func (c carrier) Values(key string) []string { return allLines(c.f, key) }
 
 // Set implements propagation.TextMapCarrier. Requests are only read.
 func (c carrier) Set(key, value string) {}

@@ -46,12 +46,17 @@ type call struct {
 }
 
 func (t *tracing) servePlain(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	p := t.plainParent(r.Header)
+	ctx, p := r.Context(), parent{}
+	if t.Propagator != nil {
+		ctx, p = t.extract(ctx, wire.FieldsOf(r.Header))
+	} else {
+		p = t.plainParent(r.Header)
+	}
 	if t.skips(&p) {
 		if t.Public {
 			p = parent{}
 		}
-		wrap.Serve(next, w, r, &unsampledFor(r, &p).request)
+		wrap.Serve(next, w, r, &unsampledFor(ctx, r, &p).request)
 		return
 	}
 	c := &call{t: t, method: r.Method}
@@ -59,7 +64,7 @@ func (t *tracing) servePlain(w http.ResponseWriter, r *http.Request, next http.H
 	if !ok {
 		began = time.Now()
 	}
-	ctx := c.start(r.Context(), &p, began, plainAttributes(r, t.Query))
+	ctx = c.start(ctx, &p, began, plainAttributes(r, t.Query))
 	inner := r.WithContext(ctx)
 	if !c.span.IsRecording() { // the SDK's sampler has decided
 		wrap.Serve(next, w, r, inner)

@@ -29,7 +29,8 @@ type Options struct {
 	// own, with a link to the client's, and clients cannot have their requests sampled.
 	Public bool
 	// Propagator reads the client's trace from the request; nil: W3C Trace Context.
-	// One for B3, Jaeger or baggage costs more.
+	// One for B3, Jaeger or baggage costs more. What it finds besides, such as baggage, is
+	// in the context of the request, also with Public, but not in a direct.Exchange.
 	Propagator propagation.TextMapPropagator
 	// Route returns the route of a request that a router other than http.ServeMux and
 	// package router has served, "" for none; nil: Request.Pattern. It is called when

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -368,6 +369,37 @@ func TestPropagator(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	if all := rec.Ended(); len(all) != 1 || all[0].SpanContext().TraceID().String() != traceHex {
 		t.Errorf("%v", all)
+	}
+}
+
+// What a propagator finds besides the trace is in the request's context, recorded or not.
+func TestBaggage(t *testing.T) {
+	t.Parallel()
+	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	for _, o := range []Options{{}, {SampleRatio: -1}, {SampleRatio: 1, Public: true}, {SampleRatio: -1, Public: true}} {
+		tp, _ := recorder()
+		o.TracerProvider, o.Propagator = tp, both
+		var got, id string
+		h := New(&o)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			b := baggage.FromContext(r.Context())
+			got = b.Member("a").Value() + b.Member("c").Value()
+			id = SpanOf(r.Context()).SpanContext().TraceID().String()
+		}))
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["Baggage"] = []string{"a=b", "c=d"}
+		outer, end := tp.Tracer("").Start(context.Background(), "outer")
+		for _, lines := range [][]string{nil, {valid01}} {
+			for _, ctx := range []context.Context{context.Background(), outer} {
+				if got, id = "", ""; lines != nil {
+					r.Header["Traceparent"] = lines
+				}
+				h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+				if got != "bd" || (id == traceHex) != (lines != nil && !o.Public) {
+					t.Errorf("%+v, %v: baggage %q, trace %q", o, lines, got, id)
+				}
+			}
+		}
+		end.End()
 	}
 }
 
