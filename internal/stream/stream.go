@@ -157,7 +157,7 @@ func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 		case next < conn.Close && ctx.Err() != nil:
 			return conn.Elsewhere
 		case next == conn.Wait:
-			if c.rest(time.Time{}) != errPosted {
+			if c.wait() != errPosted {
 				return conn.Close
 			}
 			continue
@@ -301,6 +301,43 @@ func (c *Conn) rest(until time.Time) error {
 	case <-over:
 		return os.ErrDeadlineExceeded
 	}
+}
+
+// wait waits for what is posted, or for a reset, which only a socket shows without a read.
+func (c *Conn) wait() error {
+	raw := c.socket()
+	if raw == nil {
+		return c.rest(time.Time{})
+	}
+	c.mu.Lock()
+	if c.posts.Any() {
+		c.mu.Unlock()
+		return errPosted
+	}
+	c.phase = receiving
+	c.setReadDeadline(time.Time{})
+	c.mu.Unlock()
+	err := raw.Read(func(fd uintptr) (reset bool) { return sys.SocketError(int(fd)) != 0 })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase = resting; errors.Is(err, os.ErrDeadlineExceeded) {
+		return errPosted
+	}
+	return net.ErrClosed
+}
+
+// socket returns the socket of a connection of std's, also below TLS; nil if there is none to ask.
+func (c *Conn) socket() (raw syscall.RawConn) {
+	if !sys.HavePoller {
+		return nil
+	}
+	switch nc := under(c.base).(type) {
+	case *net.TCPConn:
+		raw, _ = nc.SyscallConn()
+	case *net.UnixConn:
+		raw, _ = nc.SyscallConn()
+	}
+	return raw
 }
 
 // rouse ends the owner's wait. mu is held.

@@ -101,7 +101,11 @@ var states = []state{
 	{name: "stalled, shared, to close", line: sends(conn.Close, true), all: sent},
 	{name: "lingering", line: func(*ending) server { return refuses },
 		begin: func(e *ending) { e.c.Send("go\n"); e.c.Want("no\n") }},
-	{name: "waiting", line: func(e *ending) server { return waits(e.entered) }},
+	{name: "waiting", line: func(e *ending) server { return waits(e.entered) }, begin: func(e *ending) {
+		e.c.Send("go\n")
+		servertest.Await(e.T, e.entered, "the wait")
+		e.c.Send("next\n") // which is not read
+	}},
 	{name: "runs", line: func(e *ending) server {
 		return beside(func(s *script) {
 			e.entered <- true
@@ -202,7 +206,7 @@ func (x *suite) testEnd(st state, w way) {
 	case st.name == "partial" && w.drain:
 		// It may be completed.
 		e.c.Send("xt\n")
-	case st.name == "waiting":
+	case st.name == "waiting" && w.name != "reset": // which ends the wait
 		e.s.release()
 	case strings.HasPrefix(st.name, "reading") && w.drain:
 		e.c.Send("next\n")
