@@ -36,6 +36,10 @@ func (c *Conn) Expire() {
 		c.peer.Forget() // an idle connection has had time, and another makes it once
 	case c.phase == lingering:
 		c.closeNow()
+	case c.phase == waiting:
+		if q != nil { // the deadline is armed again when the wait is over
+			c.armBeside(q)
+		}
 	case c.phase == ending || stalled && !c.readsOn(q):
 		// Only the peer is waited for. The next call of the session will be Data.
 		c.deadline = poll.Never

@@ -15,7 +15,7 @@ type Session interface {
 	// Writable is called on a shared Link when the queue has fallen below its
 	// low-water mark after Offer has reported that much is queued.
 	Writable() Next
-	// Expired is called when the deadline of SetDeadline has passed.
+	// Expired is called when the deadline of SetDeadline has passed, but not before the end of a Wait.
 	Expired() Next
 	// Drain is called, perhaps repeatedly, while the Session waits for the peer,
 	// also after Pause, when the server is shutting down, keep-alives were disabled, or another

@@ -39,6 +39,14 @@ func testExpired(x *suite) {
 			by = later(1)
 			s.SetDeadline(later(1000))
 			s.SetDeadline(by)
+		case "wait": // it passes while the session waits
+			by = later(1)
+			s.SetDeadline(by)
+			go func() {
+				time.Sleep(2 * moment)
+				s.release()
+			}()
+			return waits(nil)(s, line)
 		case "none", "close":
 			s.SetDeadline(later(1))
 			s.SetDeadline(0)
@@ -63,7 +71,7 @@ func testExpired(x *suite) {
 	by = later(1)
 	c := x.open(Options{Deadline: int64(moment)}, s)
 	c.Want("late\n") // before the first line
-	for _, line := range []string{"set", "later", "sooner", "user", "pool", "none", "set", "none", "later", "pool"} {
+	for _, line := range []string{"set", "later", "sooner", "user", "pool", "wait", "none", "set", "none", "later", "pool"} {
 		c.Send(line + "\n")
 		switch line {
 		case "none":
@@ -82,7 +90,7 @@ func testExpired(x *suite) {
 	}
 	c.Send("close\n")
 	c.ends()
-	if n := s.expired.Load(); n != 9 {
+	if n := s.expired.Load(); n != 10 {
 		x.Errorf("expired %d times", n)
 	}
 	// And it may end the connection.

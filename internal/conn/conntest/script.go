@@ -30,9 +30,13 @@ type script struct {
 	owner  *atomic.Int32    // shared by sessions that follow each other on a Link
 	first  func() conn.Next // what the next call of Data begins with, once; nil is nothing
 	paused bool             // Data consumes nothing
-	waits  bool             // Data has returned Wait, and is not to be called
-	opened int64            // before the link, of sys.Nanotime
-	shared bool             // Share was called, so Writable may be
+	waits  bool             // Data has returned Wait, and neither it nor Expired is to be called
+	called bool             // Data was called, on a loop if home
+	home   bool
+	away   bool  // and is to be called on a goroutine that may block
+	opened int64 // before the link, of sys.Nanotime
+	shared bool  // Share was called, so Writable may be
+	layer  bool  // the link has one
 
 	expired, writables, drains, closes atomic.Int32
 	closed                             chan bool // gets hijacked, once
@@ -166,7 +170,9 @@ func waits(held chan<- bool) server {
 	return func(s *script, line string) conn.Next {
 		s.first = func() conn.Next { return s.send(line + "\n") }
 		s.waits = true
-		held <- true
+		if held != nil {
+			held <- true
+		}
 		return conn.Wait
 	}
 }
@@ -256,7 +262,9 @@ func (s *script) Writable() conn.Next {
 func (s *script) Expired() conn.Next {
 	s.enter("Expired")
 	defer s.leave()
-	s.expired.Add(1)
+	if s.expired.Add(1); s.waits {
+		s.t.Error("Expired while it waits")
+	}
 	if s.onExpired == nil {
 		s.t.Error("Expired was not to be called")
 		return conn.Close
