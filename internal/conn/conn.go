@@ -219,8 +219,8 @@ func (c *Conn) notify(r poll.Ready) {
 	if r&poll.Hangup != 0 {
 		c.sessionOf().PeerGone(true)
 	} else if l := c.layer(); l != nil {
-		if l.watch(c, false) {
-			c.sessionOf().PeerGone(false)
+		if end := l.watch(c, false); end != nil {
+			c.sessionOf().PeerGone(IsReset(end))
 		}
 	} else if r&poll.PeerClosed != 0 && c.peerDone() {
 		c.sessionOf().PeerGone(false)
@@ -241,7 +241,7 @@ func (c *Conn) peerDone() bool {
 // stream that arrived while the request's body was still unread.
 func (c *Conn) WatchPeer() (gone bool) {
 	if l := c.layer(); l != nil {
-		return l.watch(c, true)
+		return l.watch(c, true) != nil
 	}
 	return c.peerDone()
 }

@@ -25,22 +25,28 @@ type layered struct {
 	closed   bool        // the peer was told that no more is sent; the loop's
 }
 
-// watch reads ahead, to see whether the peer has ended its side: unlike the end of
-// a socket, that of a layer cannot be seen without reading. It stops at the first
+// watch reads ahead, and returns what has ended the peer's side, nil if nothing has: unlike
+// the end of a socket, that of a layer cannot be seen without reading. It stops at the first
 // bytes that are the next request's.
-func (l *layered) watch(c *Conn, begin bool) (gone bool) {
+func (l *layered) watch(c *Conn, begin bool) (end error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if begin {
 		l.watching.Store(true)
 	}
 	if !l.watching.Load() || c.in != nil {
-		return false
+		return nil
 	}
 	n, err := l.receive(c, false)
 	l.watching.Store(n == 0 && err == errWouldBlock)
-	return n == 0 && err != errWouldBlock
+	if n > 0 || err == errWouldBlock {
+		return nil
+	}
+	return err
 }
+
+// IsReset reports whether err, of a read, is a reset to Session.PeerGone.
+func IsReset(err error) bool { return !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) }
 
 // unwatch ends what WatchPeer began: the loop no longer reads ahead.
 func (l *layered) unwatch() {

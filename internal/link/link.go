@@ -37,8 +37,8 @@ type Session interface {
 	// and held is less. In both cases Do returns after it, and so does Yield.
 	Late(held time.Duration)
 	// PeerGone is called while user code owns the Link, when the peer has
-	// disconnected: by a reset, or by closing its side when all its data has been
-	// read from the socket. Any goroutine may call it.
+	// disconnected: by a reset, or what the Layer takes for an error, or by closing its side when
+	// all its data has been read from the socket. Any goroutine may call it.
 	PeerGone(reset bool)
 	// Closed is called once, after the connection has ended or been hijacked.
 	Closed(hijacked bool)

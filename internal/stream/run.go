@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"errors"
-	"io"
 	"net"
 	"time"
 
@@ -116,7 +114,7 @@ func (c *Conn) watch() {
 		c.in.B = append(c.in.B, b.Whole()[:n]...)
 	} else if err != nil && c.armed != conn.LongAgo { // which is stopWatch's
 		c.peerErr = err
-		gone, reset = true, !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+		gone, reset = true, conn.IsReset(err)
 	}
 	b.Release()
 	if c.phase == watched {

@@ -1,6 +1,7 @@
 package conntest
 
 import (
+	"bytes"
 	"runtime"
 	"strings"
 	"testing"
@@ -152,6 +153,8 @@ var ways = []way{
 	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
 	{name: "reset", can: (*client).canReset, notified: true, dead: true, reset: "yes",
 		do: func(e *ending) { e.c.reset() }},
+	{name: "bad record", can: (*client).canBreak, notified: true, reset: "yes",
+		do: func(e *ending) { e.c.raw.Write(bytes.Repeat([]byte{255}, 100)) }},
 	{name: "FIN", can: (*client).canHalfClose, notified: true, reset: "no",
 		do: func(e *ending) { e.c.CloseWrite() }},
 }

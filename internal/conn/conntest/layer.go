@@ -77,13 +77,16 @@ func (l *Layer) Seal(dst, p []byte) []byte {
 	return dst
 }
 
-// First implements conn.Layer: one record.
+// First implements conn.Layer: one record, or all from one that Open does not accept.
 func (l *Layer) First(src []byte) int {
 	if len(src) < 2 {
 		return 0
 	}
 	n := 2 + int(binary.BigEndian.Uint16(src))
-	if n > len(src) {
+	switch {
+	case n > 2+maxRecord:
+		return len(src)
+	case n > len(src):
 		return 0
 	}
 	return n

@@ -176,6 +176,7 @@ func (x *suite) open(o Options, s *script) *client {
 	var through func(net.Conn) net.Conn
 	if x.sides != nil {
 		o.Layer, through = x.sides(x.T)
+		s.layer = true
 	}
 	s.init(x.T)
 	p := x.opener(x.T, o, s)
@@ -258,6 +259,9 @@ func (c *client) canHalfClose() bool {
 	_, ok := c.raw.(interface{ CloseWrite() error })
 	return ok
 }
+
+// canBreak reports whether the peer may send what the link's layer does not open. A pipe would wait for its reader.
+func (c *client) canBreak() bool { return c.s.layer && c.canHalfClose() }
 
 // canReset reports whether the peer may end the connection by a reset.
 func (c *client) canReset() bool {
