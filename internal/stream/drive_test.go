@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/testing/servertest"
@@ -113,3 +114,39 @@ func TestPieces(t *testing.T) {
 		t.Errorf("%d bytes are missing", sum)
 	}
 }
+
+// lateConn is a socket whose next read deadline has passed when it is set.
+type lateConn struct {
+	*net.TCPConn
+	late bool
+}
+
+func (c *lateConn) SetReadDeadline(t time.Time) error {
+	if !c.late && !t.IsZero() {
+		c.late = true
+		time.Sleep(time.Until(t))
+	}
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+// What has arrived before Drain is given to the session even if the grace is over before it is read.
+func TestDrainUnread(t *testing.T) {
+	t.Parallel()
+	ours, peer := servertest.TCPConns(t)
+	c := New(&lateConn{TCPConn: ours}, new(conn.Limits), nil, nil)
+	s := &drained{turns{data: func() conn.Next { return conn.Close }}}
+	c.Switch(s)
+	c.Drain()
+	if _, err := peer.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Eventually(t, "it has arrived", c.unread)
+	if c.Run(s); !slices.Equal(s.called, []string{"Data", "Closed"}) {
+		t.Errorf("%v", s.called)
+	}
+}
+
+// drained is a session that ends where it waits.
+type drained struct{ turns }
+
+func (*drained) Drain(int64) conn.Next { return conn.Close }

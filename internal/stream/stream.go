@@ -234,6 +234,8 @@ func (c *Conn) expired() conn.Next {
 	switch {
 	case other:
 		return conn.More
+	case c.drained != conn.More && c.unread(): // the grace was over before the read began
+		return conn.More
 	case c.drained != conn.More:
 		return c.drained
 	}

@@ -133,6 +133,65 @@ func testDrainHalfClose(x *suite) {
 	c.ends()
 }
 
+// testDrainUnread: what the peer has sent before is answered, although no event has told of it.
+func testDrainUnread(x *suite) {
+	c := x.open(Options{}, new(script))
+	if !c.canHalfClose() {
+		return // a pipe keeps nothing
+	}
+	c.Send("a\n")
+	c.Want("a\n")
+	c.commandAfter(conn.Drain, func() {
+		c.Send("b\n")
+		c.arrived()
+	})
+	c.Want("b\n")
+	c.ends()
+}
+
+// fill offers until the sockets are full as well.
+func (s *script) fill() {
+	for full := false; !full; {
+		full, _ = s.queue(make([]byte, 16<<10))
+	}
+}
+
+// testPauseRoom: Writable is called before Data after a pause, whatever else is called meanwhile.
+func testPauseRoom(x *suite) {
+	s := &script{line: func(s *script, line string) conn.Next {
+		s.Share()
+		s.writables.Store(0)
+		s.fill()
+		s.first = func() conn.Next {
+			if s.writables.Load() == 0 {
+				x.Error("Data came before Writable")
+			}
+			return s.send("end\n")
+		}
+		return conn.Pause
+	}}
+	c := x.open(Options{Small: true}, s)
+	stop := make(chan bool)
+	defer close(stop)
+	go func() {
+		posted := make(chan bool, 1)
+		for {
+			s.post(func() conn.Next { posted <- true; return conn.More })
+			select {
+			case <-posted:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	for range 20 {
+		c.Send("a\n")
+		if _, err := c.R.ReadString('\n'); err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
 // testPausedDrain: Drain is called while nothing is read.
 func testPausedDrain(x *suite) {
 	drained := make(chan bool, 1)
@@ -147,12 +206,7 @@ func testPausedDrain(x *suite) {
 	}
 	s.line = func(s *script, line string) conn.Next {
 		s.Share()
-		for {
-			// Until the sockets are full as well.
-			if full, _ := s.queue(make([]byte, 16<<10)); full {
-				break
-			}
-		}
+		s.fill()
 		paused <- true
 		return conn.Pause
 	}

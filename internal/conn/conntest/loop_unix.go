@@ -43,9 +43,15 @@ func OnLoop(pair servertest.Pair) Opener {
 		if err := servertest.Await(t, opened, "the loop"); err != nil {
 			t.Fatal(err)
 		}
-		return Peer{Conn: nc, Command: func(m conn.Command) {
+		return Peer{Conn: nc, Command: func(m conn.Command, first func()) {
 			obeyed := make(chan bool, 1)
-			l.Do(func() { l.Broadcast(m); obeyed <- true }) // it is alone there
+			l.Do(func() {
+				if first != nil {
+					first()
+				}
+				l.Broadcast(m) // it is alone there
+				obeyed <- true
+			})
 			servertest.Await(t, obeyed, "the loop")
 		}}
 	}

@@ -42,7 +42,12 @@ func OnGoroutine(pair func(testing.TB) (nc, peer net.Conn)) Opener {
 			c.Run(s)
 		}()
 		commands := map[conn.Command]func(){conn.Kill: c.Kill, conn.Drain: c.Drain, conn.CloseIdle: c.CloseIdle}
-		return Peer{Conn: peer, Command: func(m conn.Command) { commands[m]() }}
+		return Peer{Conn: peer, Command: func(m conn.Command, first func()) {
+			if first != nil {
+				first()
+			}
+			commands[m]()
+		}}
 	}
 }
 

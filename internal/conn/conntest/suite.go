@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -35,8 +36,9 @@ type Session interface {
 // Peer is the other end of a link, and the commands of its server.
 type Peer struct {
 	net.Conn
-	// Command sends the link a command. It returns when that has been recorded.
-	Command func(conn.Command)
+	// Command calls first, which may be nil, and sends the link a command. No event reaches the link in between.
+	// It returns when the command has been recorded.
+	Command func(m conn.Command, first func())
 }
 
 // An Opener drives s on one end of a connection, until the connection ends.
@@ -130,6 +132,7 @@ var tests = []struct {
 	{"close with bytes unread", testCloseUnread},
 	{"truncated", testTruncated},
 	{"close idle", both(testCloseIdle)},
+	{"drain with bytes unread", testDrainUnread},
 	{"half-close when drained", testDrainHalfClose},
 	{"half-close with runs", testRunsHalfClose},
 
@@ -154,9 +157,10 @@ type suite struct {
 // client is the peer of a link.
 type client struct {
 	*servertest.Client
-	s       *script // the link's first session
-	raw     net.Conn
-	command func(conn.Command)
+	s   *script // the link's first session
+	raw net.Conn
+	// commandAfter is Peer's Command.
+	commandAfter func(m conn.Command, first func())
 }
 
 // hour stands for a limit that does not matter.
@@ -189,11 +193,13 @@ func (x *suite) open(o Options, s *script) *client {
 	}
 	x.Cleanup(func() {
 		p.Close()
-		p.Command(conn.Kill)
+		p.Command(conn.Kill, nil)
 		s.ended()
 	})
 	return &client{servertest.NewClient(x.T, nc), s, p.Conn, p.Command}
 }
+
+func (c *client) command(m conn.Command) { c.commandAfter(m, nil) }
 
 // begin is open, and sends a line.
 func (x *suite) begin(o Options, s *script) *client {
@@ -272,6 +278,23 @@ func (c *client) canReset() bool {
 func (c *client) reset() {
 	c.raw.(*net.TCPConn).SetLinger(0)
 	c.raw.Close()
+}
+
+// arrived waits until the link's socket has all that was sent.
+func (c *client) arrived() {
+	tcp, ok := socket(c.raw)
+	if !ok {
+		return // there is no way between sockets of a system
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		c.s.t.Fatal(err)
+	}
+	servertest.Eventually(c.s.t, "all has arrived", func() bool {
+		n := 0
+		raw.Control(func(fd uintptr) { n = sys.Queued(int(fd)) })
+		return n == 0
+	})
 }
 
 // vanish closes the peer's socket without closing the layer.
