@@ -56,8 +56,7 @@ const (
 	// waits for what the server has few of. A peer that resets the connection ends it.
 	Wait
 	// Pause, on a shared Link: read no more, and call Data when the queue is below its
-	// low-water mark, after Writable; on a goroutine perhaps before it. For a peer that sends and
-	// does not read.
+	// low-water mark, after Writable. For a peer that sends and does not read.
 	Pause
 	// Await, of a Conn on its loop: read no more, and call Data after Resume. For a peer whose
 	// bytes go to another connection, which has no room for them.

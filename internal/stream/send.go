@@ -34,9 +34,16 @@ func (c *Conn) carry() {
 	for again := true; again; {
 		again = c.out.Carry()
 		// Also in the end: a Follower may have ended the goroutine before this one.
-		if c.out.HasRoom() {
-			c.Post(func() conn.Next { return c.session.Writable() })
-		}
+		c.announce()
+	}
+}
+
+// announce has Writable called if there is room again.
+func (c *Conn) announce() {
+	c.room.Lock()
+	defer c.room.Unlock()
+	if c.out.HasRoom() {
+		c.Post(func() conn.Next { return c.session.Writable() })
 	}
 }
 

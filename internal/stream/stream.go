@@ -53,6 +53,7 @@ type Conn struct {
 
 	gone  sync.Once
 	out   outbox.Box   // what is sent after Share
+	room  sync.Mutex   // held from when out has room until what calls Writable is posted
 	clock outbox.Clock // of a write
 	skip  skipper
 
@@ -195,7 +196,10 @@ func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 // waited, and then what comes next.
 func (c *Conn) pause() (next conn.Next, waited bool) {
 	if c.out.Low() {
-		return conn.More, false
+		c.announce() // unless carry has: Writable comes first
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return conn.Pause, c.posts.Any()
 	}
 	if c.askDrain(); c.drained >= conn.Close {
 		return c.drained, true

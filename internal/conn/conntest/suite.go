@@ -83,6 +83,7 @@ var tests = []struct {
 	{"post from a session", testPostWithin},
 	{"post while it waits", testPostWaiting},
 	{"a pause", testPause},
+	{"room after a pause", testPauseRoom},
 	{"the end of a pause", testPausedDrain},
 	{"expired", testExpired},
 	{"expired beside runs", testExpiredBeside},
