@@ -195,7 +195,7 @@ func testReadDeadlines(x *suite, pooled bool) {
 // testWriteDeadlines: those of user code bound its writes, and what it has left to
 // be sent; a Write's own bounds that.
 func testWriteDeadlines(x *suite, pooled bool) {
-	for _, line := range []string{"past", "soon", "moved", "left", "send", "close"} {
+	for _, line := range []string{"past", "soon", "watching", "moved", "left", "send", "close"} {
 		h := &holder{t: x.T}
 		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
 			var moved sync.WaitGroup
@@ -204,6 +204,9 @@ func testWriteDeadlines(x *suite, pooled bool) {
 			case "past":
 				s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
 				timeout(x, line, s.Write([]byte("x"), nil))
+			case "watching":
+				s.Lent().WatchPeer()
+				fallthrough
 			case "soon":
 				soon()
 				timeout(x, line, s.Write(pattern(), nil))

@@ -118,9 +118,16 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	if s.waits {
 		s.t.Error("Data while it waits")
 	}
+	if on := s.OnLoop(); !s.called {
+		s.called, s.home = true, on
+	} else if on != (s.home && !s.away) {
+		s.t.Errorf("Data is on a loop: %v", on)
+	}
+	s.away = false
 	owner := s.owner
 	defer func() {
 		if next != conn.Lost {
+			s.away = next == conn.Elsewhere
 			owner.Store(0)
 		}
 	}()
@@ -240,7 +247,9 @@ func (s *script) post(f func() conn.Next) {
 	s.Post(func() conn.Next {
 		s.enter("a posted function")
 		defer s.leave()
-		return f()
+		next := f()
+		s.away = next == conn.Elsewhere
+		return next
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 // upper is a session that follows s on its link: it answers in capitals.
 func (s *script) upper() *script {
-	next := &script{owner: s.owner, line: func(s *script, line string) conn.Next {
+	next := &script{owner: s.owner, called: s.called, home: s.home, line: func(s *script, line string) conn.Next {
 		return s.send(strings.ToUpper(line) + "\n")
 	}}
 	next.init(s.t)
