@@ -30,8 +30,6 @@ func TestMain(m *testing.M) {
 
 var pair, tcpPair servertest.Pair = servertest.Unix, servertest.TCP
 
-var pairs = map[string]servertest.Pair{"unix": pair, "tcp": tcpPair}
-
 type client = servertest.Client
 
 // rig is a running loop.

@@ -342,58 +342,6 @@ func TestKillWhileHeld(t *testing.T) {
 	}
 }
 
-// Goexit on the loop costs the connection and no more.
-func TestGoexitOnLoop(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Limits{})
-	for range 10 {
-		f := &fake{quick: true, whole: true, serve: func(f *fake, line string) Next {
-			runtime.Goexit()
-			return More
-		}}
-		c := r.open(f)
-		c.Send("x\ny\n")
-		c.Ended()
-		c.Close()
-		servertest.Await(t, f.closed, "Closed")
-		if f.runs.Load() != 1 {
-			t.Errorf("served %d times", f.runs.Load())
-		}
-		r.alive()
-	}
-}
-
-// Drain and Kill while a handler that began on the loop waits.
-func TestEndWhileFormerDriver(t *testing.T) {
-	t.Parallel()
-	for _, mail := range []Command{Drain, CloseIdle, Kill} {
-		r := newRig(t, Limits{})
-		entered, release := make(chan bool, 2), make(chan bool)
-		f := &fake{quick: true, serve: func(f *fake, line string) Next {
-			entered <- true
-			<-release
-			return last(f, line)
-		}}
-		c := r.open(f)
-		c.Send("a\n")
-		servertest.Await(t, entered, "Serve")
-		r.tell(f, mail)
-		r.on(func() {})
-		close(release)
-		if mail != Kill {
-			c.Want("a\n")
-		}
-		if mail == CloseIdle {
-			c.Send("b\n")
-			c.Want("b\n")
-			c.Close()
-		}
-		c.Ended()
-		c.Close()
-		servertest.Await(t, f.closed, "Closed")
-	}
-}
-
 // The bytes that a handler is given where they lie stay until it returns, from
 // wherever they were read, also when the loop is lost and reads on for others.
 // What came after them is served next.

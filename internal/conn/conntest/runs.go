@@ -336,7 +336,7 @@ func testGoexit(x *suite) {
 			return conn.More
 		})}
 		c := x.open(Options{}, s)
-		c.Send("a\n")
+		c.Send("a\nb\n")
 		switch {
 		case strings.HasSuffix(how, "waiting"):
 			c.Want("reading\n")
