@@ -71,7 +71,9 @@ func testExpired(x *suite) {
 	by = later(1)
 	c := x.open(Options{Deadline: int64(moment)}, s)
 	c.Want("late\n") // before the first line
-	for _, line := range []string{"set", "later", "sooner", "user", "pool", "wait", "none", "set", "none", "later", "pool"} {
+	for _, line := range []string{
+		"set", "later", "sooner", "user", "pool", "wait", "none", "set", "none", "later", "pool",
+	} {
 		c.Send(line + "\n")
 		switch line {
 		case "none":

@@ -184,7 +184,7 @@ func testPauseRoom(x *suite) {
 			}
 		}
 	}()
-	for range 20 {
+	for range 50 {
 		c.Send("a\n")
 		if _, err := c.R.ReadString('\n'); err != nil {
 			x.Fatal(err)
