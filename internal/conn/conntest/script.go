@@ -127,7 +127,7 @@ func (s *script) Data(eof bool) (next conn.Next) {
 	owner := s.owner
 	defer func() {
 		if next != conn.Lost {
-			s.away = next == conn.Elsewhere
+			s.goes(next)
 			owner.Store(0)
 		}
 	}()
@@ -162,6 +162,13 @@ func (s *script) Data(eof bool) (next conn.Next) {
 		case s.Out().Blocked() && len(s.Buffered()) > 0:
 			return conn.Requeue
 		}
+	}
+}
+
+// goes records that Data is to be called on a goroutine that may block, if next says so.
+func (s *script) goes(next conn.Next) {
+	if next == conn.Elsewhere { // otherwise the caller may be no owner any more, after Goexit
+		s.away = true
 	}
 }
 
@@ -248,7 +255,7 @@ func (s *script) post(f func() conn.Next) {
 		s.enter("a posted function")
 		defer s.leave()
 		next := f()
-		s.away = next == conn.Elsewhere
+		s.goes(next)
 		return next
 	})
 }
