@@ -39,7 +39,6 @@ type state struct {
 func code(pooled bool, wait func(e *ending, s *script) error) func(*ending) server {
 	return func(e *ending) server {
 		return inUser(pooled, func(s *script, _ string) conn.Next {
-			e.entered <- true
 			err := wait(e, s)
 			e.err <- err
 			if err != nil || s.Write([]byte("done\n"), nil) != nil {
@@ -51,15 +50,23 @@ func code(pooled bool, wait func(e *ending, s *script) error) func(*ending) serv
 }
 
 func computes(e *ending, s *script) error {
-	if s.Lent().WatchPeer() { // it is gone already
-		e.s.PeerGone(false)
+	if s.Lent().WatchPeer() { // before the peer may end it: otherwise PeerGone might not be called
+		e.Error("the peer is gone")
 	}
+	e.entered <- true
 	<-e.leave
 	return nil
 }
 
-func reads(_ *ending, s *script) error  { return s.Lent().Fill() }
-func writes(_ *ending, s *script) error { return s.Write(pattern(), nil) }
+func reads(e *ending, s *script) error {
+	e.entered <- true
+	return s.Lent().Fill()
+}
+
+func writes(e *ending, s *script) error {
+	e.entered <- true
+	return s.Write(pattern(), nil)
+}
 
 // sends is a session that sends much in one Write, and then requests how.
 func sends(how conn.Next, shared bool) func(*ending) server {
