@@ -77,7 +77,7 @@ type Listener struct {
 	closed    chan struct{} // Close was called
 	gone      chan struct{} // closed when the loops have closed their sockets
 
-	goneOnce, placedOnce sync.Once // close gone and placed
+	placedOnce sync.Once // closes placed
 }
 
 func newListener(network string, l *net.TCPListener, more []int) *Listener {
@@ -142,7 +142,7 @@ func (l *Listener) Serve(
 		}
 		return l.errClosed()
 	}
-	defer l.goneOnce.Do(func() { close(l.gone) })
+	defer close(l.gone)
 	end, err := l.move(set, a, open)
 	if err != nil {
 		return err
