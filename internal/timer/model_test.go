@@ -131,8 +131,8 @@ func (p *pair) advanceInParts(now int64, meddle func(fired ID, due map[ID]int64)
 func (p *pair) check() {
 	p.t.Helper()
 	checkLists(p.t, p.w)
-	if p.w.Len() != len(p.m.armed) {
-		p.t.Fatalf("Len %d, want %d", p.w.Len(), len(p.m.armed))
+	if p.w.armed != len(p.m.armed) {
+		p.t.Fatalf("%d armed, want %d", p.w.armed, len(p.m.armed))
 	}
 	next, ok := p.w.Next()
 	if ok != (len(p.m.armed) > 0) {

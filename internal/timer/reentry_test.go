@@ -50,8 +50,8 @@ func TestFireMayChangeTheWheel(t *testing.T) {
 		if got := advance(); got != tt.next {
 			t.Errorf("%s: then fired %q, want %q", tt.why, got, tt.next)
 		}
-		if w.Len() != tt.left {
-			t.Errorf("%s: %d left, want %d", tt.why, w.Len(), tt.left)
+		if w.armed != tt.left {
+			t.Errorf("%s: %d left, want %d", tt.why, w.armed, tt.left)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestFirePanics(t *testing.T) {
 	}
 	fired := 0
 	w.Advance(2*sec, func(ID) { fired++ }, nil)
-	if fired != 2 || w.Len() != 0 {
+	if fired != 2 || w.armed != 0 {
 		t.Errorf("fired %d of the 2 left", fired)
 	}
 }

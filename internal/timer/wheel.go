@@ -86,9 +86,6 @@ func New(now int64) *Wheel {
 	return &Wheel{now: now, tick: now >> tickShift, past: pastA}
 }
 
-// Len returns how many nodes are armed.
-func (w *Wheel) Len() int { return w.armed }
-
 // Arm makes timer id fire at when, whatever it was armed for before. A
 // time that the last Advance had already reached fires at the next Advance,
 // never in the running one, so a timer that is armed for the past whenever it fires cannot

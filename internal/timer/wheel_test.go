@@ -101,7 +101,7 @@ func TestFiresInTime(t *testing.T) {
 			const n = 7
 			when := start + tt.after
 			w.Arm(n, when)
-			if !w.Armed(n) || w.node(n).at() != ceilTick(when) || w.Len() != 1 {
+			if !w.Armed(n) || w.node(n).at() != ceilTick(when) || w.armed != 1 {
 				t.Fatalf("%s: not armed", tt.why)
 			}
 			var at int64
@@ -115,7 +115,7 @@ func TestFiresInTime(t *testing.T) {
 			if at < when || at >= when+Tick {
 				t.Errorf("from %d, %s: armed for %d, fired at %d", start, tt.why, when, at)
 			}
-			if w.Armed(n) || w.Len() != 0 {
+			if w.Armed(n) || w.armed != 0 {
 				t.Errorf("%s: still armed", tt.why)
 			}
 			if _, ok := w.Next(); ok {
@@ -204,7 +204,7 @@ func TestStopAndRearm(t *testing.T) {
 	checkLists(t, w)
 	var got []ID
 	w.Advance(2*sec+Tick, func(id ID) { got = append(got, id) }, nil)
-	if !slices.Equal(got, []ID{a, c}) || w.Len() != 0 {
+	if !slices.Equal(got, []ID{a, c}) || w.armed != 0 {
 		t.Errorf("fired %v", got)
 	}
 }
@@ -223,8 +223,8 @@ func TestOrder(t *testing.T) {
 		}
 		last = when
 	}, nil)
-	if w.Len() != 0 {
-		t.Errorf("%d left", w.Len())
+	if w.armed != 0 {
+		t.Errorf("%d left", w.armed)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestParts(t *testing.T) {
 		w.Arm(i, 75*sec+int64(i)%100*Tick)
 	}
 	fired, last, calls := 0, int64(0), 0
-	for now := int64(0); w.Len() > 0; now += Tick {
+	for now := int64(0); w.armed > 0; now += Tick {
 		for done := false; !done; calls++ {
 			asked, before := 0, fired
 			done = w.Advance(now, func(id ID) {
@@ -266,7 +266,7 @@ func TestArmBy(t *testing.T) {
 	const id = 1000 // in a page of its own
 	for _, step := range []struct{ by, want int64 }{{9 * sec, 9 * sec}, {12 * sec, 9 * sec}, {4 * sec, 4 * sec}} {
 		w.ArmBy(id, step.by)
-		if at := w.node(id).at(); !w.Armed(id) || at != ceilTick(step.want) || w.Len() != 1 {
+		if at := w.node(id).at(); !w.Armed(id) || at != ceilTick(step.want) || w.armed != 1 {
 			t.Errorf("armed by %d: in tick %d, %v", step.by, at, w.Armed(id))
 		}
 	}

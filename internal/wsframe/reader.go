@@ -146,6 +146,3 @@ func (r *Reader) earned(l *Limits) int64 {
 	}
 	return r.size / l.Earns
 }
-
-// Partial reports whether part of a message has been consumed.
-func (r *Reader) Partial() bool { return r.op != 0 }

@@ -234,9 +234,6 @@ func (w *Writing) Take() []byte {
 	return b
 }
 
-// Taken reports whether Take has returned the section.
-func (w *Writing) Taken() bool { return w.block == nil }
-
 // Gather keeps p for later, or reports false if that would be much together with what was kept.
 func (w *Writing) Gather(p []byte) bool {
 	if len(w.body)+len(p) > wireSize {
