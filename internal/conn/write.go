@@ -33,7 +33,7 @@ func (c *Conn) sendToRoom(w *Write) error {
 		// waits follows it.
 		err := c.mayWrite()
 		if err == nil {
-			err = q.Put(w.A, w.B)
+			_, err = q.Offer(w.A, w.B, -1)
 		}
 		if err == nil && q.Above() {
 			err = c.pull(q, q.Above)

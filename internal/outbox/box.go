@@ -257,7 +257,8 @@ func (b *Box) wake() {
 
 // Offer sends p and then q, or queues copies. It never waits, nor accepts what is Refused:
 // then it returns ErrFull. much reports that more than half of limit waits; then HasRoom
-// will report when little does.
+// will report when little does. A caller that can wait may have no limit, and wait then until
+// Above reports false.
 func (b *Box) Offer(p, q []byte, limit int) (much bool, err error) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -271,13 +272,6 @@ func (b *Box) Offer(p, q []byte, limit int) (much bool, err error) {
 		b.owe(limit / 2)
 	}
 	return much, err
-}
-
-// Put is Offer for a caller that can wait until Above reports false.
-func (b *Box) Put(p, q []byte) error {
-	b.mu.Lock()
-	defer b.unlock()
-	return b.put(p, q)
 }
 
 // Above reports whether b is above its high-water mark.

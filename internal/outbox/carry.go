@@ -85,7 +85,7 @@ func (b *Box) Carried() error {
 	return b.Err()
 }
 
-// SendCarried queues w for Carry.
+// SendCarried queues w for Carry, however much waits.
 func (b *Box) SendCarried(w *Write) error {
 	s := Of(w)
 	b.mu.Lock()
@@ -98,6 +98,10 @@ func (b *Box) SendCarried(w *Write) error {
 		b.writable().lost += s.Size()
 		b.free(s.Free())
 		return err
+	}
+	if s.Size() == 0 {
+		b.free(s.Free())
+		return nil
 	}
 	b.add(&s, true)
 	b.wake()

@@ -190,11 +190,8 @@ func (c *Conn) Send(w *conn.Write) error {
 }
 
 func (c *Conn) sendShared(w *conn.Write) error {
-	if w.Wait == outbox.NoWait {
-		return c.out.SendCarried(w)
-	}
-	err := c.out.Put(w.A, w.B)
-	if err == nil && (w.Wait == outbox.ForAll || c.out.Above()) {
+	err := c.out.SendCarried(w)
+	if err == nil && (w.Wait == outbox.ForAll || w.Wait == outbox.ForRoom && c.out.Above()) {
 		err = c.out.Carried()
 	}
 	return err
