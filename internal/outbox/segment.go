@@ -29,13 +29,7 @@ func Of(w *Write) Segment {
 }
 
 // Bytes is how much is in memory, Size how much there is to send.
-func (s *Segment) Bytes() int {
-	n := len(s.a) + len(s.b)
-	if s.own != nil {
-		n += len(s.own.B)
-	}
-	return n
-}
+func (s *Segment) Bytes() int { return len(s.own.Bytes()) + len(s.a) + len(s.b) }
 
 func (s *Segment) Size() int64 { return int64(s.Bytes()) + s.n }
 
@@ -43,11 +37,8 @@ func (s *Segment) Size() int64 { return int64(s.Bytes()) + s.n }
 func (s *Segment) Take(n int) {
 	if s.own != nil {
 		k := min(n, len(s.own.B))
-		s.own.B = s.own.B[k:]
-		if n -= k; len(s.own.B) == 0 {
-			s.own.Release()
-			s.own = nil
-		}
+		s.own = s.own.Consume(k)
+		n -= k
 	}
 	k := min(n, len(s.a))
 	s.a, s.b = s.a[k:], s.b[n-k:]
@@ -109,8 +100,7 @@ func (s *Segment) read() error {
 	s.own = buf.Get(int(min(s.n, CopySize)))
 	n, err := s.file.ReadAt(s.own.B[:min(int64(s.own.Cap()), s.n, CopySize)], s.offset)
 	if n == 0 {
-		s.own.Release()
-		if s.own = nil; err == nil || err == io.EOF {
+		if s.own = s.own.Drop(); err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF // the file has shrunk
 		}
 		return err
@@ -151,9 +141,8 @@ func (s *Segment) absorb() (holder Holder) {
 
 // Free releases the segment's own bytes and returns its holder.
 func (s *Segment) Free() (holder Holder) {
-	if holder = s.holder; s.own != nil {
-		s.own.Release()
-	}
+	holder = s.holder
+	s.own.Drop()
 	*s = Segment{}
 	return holder
 }
