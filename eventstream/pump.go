@@ -171,11 +171,7 @@ func (m *subscription) catchUp() {
 		return
 	}
 	var b *buf.Buf
-	defer func() {
-		if b != nil {
-			b.Release()
-		}
-	}()
+	defer func() { b.Drop() }()
 	for !s.ended {
 		if m.missed && t.gap != nil {
 			if err := s.own(t.gap); err != nil {
@@ -211,47 +207,52 @@ func (m *subscription) catchUp() {
 			t.mu.Unlock()
 			return
 		}
-		if b == nil {
-			b = buf.Get(pieceSize)
-		}
-		b.B = b.B[:0]
-		n, body := uint64(0), 0
-		for i := range log {
-			f := &log[i].frame
-			if s.z != nil {
-				if log[i].z == nil { // it has just been published, or others dropped
-					break
-				}
-				f = &log[i].z.frame
-			}
-			p := f.bytes(s.chunked)
-			if n > 0 && len(b.B)+len(p) > pieceSize {
-				break
-			}
-			if s.z != nil {
-				z.add(log[i].z, m)
-			}
-			b = b.Grow(len(p))
-			b.B = append(b.B, p...)
-			body += f.size()
-			n++
-		}
+		var n uint64
+		var body int
+		b, n, body = m.gather(b, log, &z)
 		t.mu.Unlock()
 		if n == 0 {
 			continue
 		}
-		switch s.offer(b.B, body) {
-		case nil:
-			m.next += n
-			m.anywhere = false
-			if s.z != nil {
-				*s.z = z
-			}
-		case ErrSlow:
-			m.behind = true
-			return
-		default:
+		if err := s.offer(b.B, body); err != nil {
+			m.behind = m.behind || err == ErrSlow
 			return
 		}
+		m.next += n
+		m.anywhere = false
+		if s.z != nil {
+			*s.z = z
+		}
 	}
+}
+
+// gather makes b the first n events of log, as many as are sent at once, and returns the size of the
+// body that they are. z is what s.z is to be when they are sent. s.mu and t.mu are held.
+func (m *subscription) gather(b *buf.Buf, log []entry, z *zipped) (_ *buf.Buf, n uint64, body int) {
+	s := m.s
+	if b == nil {
+		b = buf.Get(pieceSize)
+	}
+	b.B = b.B[:0]
+	for i := range log {
+		f := &log[i].frame
+		if s.z != nil {
+			if log[i].z == nil { // it has just been published, or others dropped
+				break
+			}
+			f = &log[i].z.frame
+		}
+		p := f.bytes(s.chunked)
+		if n > 0 && len(b.B)+len(p) > pieceSize {
+			break
+		}
+		if s.z != nil {
+			z.add(log[i].z, m)
+		}
+		b = b.Grow(len(p))
+		b.B = append(b.B, p...)
+		body += f.size()
+		n++
+	}
+	return b, n, body
 }
