@@ -84,7 +84,7 @@ func (w *sender) collectLocked() (b batch, ok bool) {
 	if w.sending {
 		return b, false
 	}
-	if w.out != nil && len(w.out.B) > 0 {
+	if len(w.out.Bytes()) > 0 {
 		if w.full || w.over != nil && !w.closing {
 			return b, false
 		}
@@ -169,10 +169,10 @@ func (w *sender) roomLocked(n int) {
 }
 
 // outFullLocked reports whether no more is gathered before something is passed to the Link.
-func (w *sender) outFullLocked() bool { return w.out != nil && len(w.out.B) >= maxOut }
+func (w *sender) outFullLocked() bool { return len(w.out.Bytes()) >= maxOut }
 
 // allQueuedLocked reports whether the Link has all frames.
-func (w *sender) allQueuedLocked() bool { return !w.sending && (w.out == nil || len(w.out.B) == 0) }
+func (w *sender) allQueuedLocked() bool { return !w.sending && len(w.out.Bytes()) == 0 }
 
 // hasRoomLocked reports whether out has room, and no other stream is before st.
 func (w *sender) hasRoomLocked(st *stream) bool {
