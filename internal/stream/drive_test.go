@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"io"
 	"net"
 	"slices"
 	"testing"
@@ -134,7 +135,7 @@ func TestDrainUnread(t *testing.T) {
 	t.Parallel()
 	ours, peer := servertest.TCPConns(t)
 	c := New(&lateConn{TCPConn: ours}, new(conn.Limits), nil, nil)
-	s := &drained{turns{data: func() conn.Next { return conn.Close }}}
+	s := &drained{turns: turns{data: func() conn.Next { return conn.Close }}}
 	c.Switch(s)
 	c.Drain()
 	if _, err := peer.Write([]byte("x")); err != nil {
@@ -146,7 +147,56 @@ func TestDrainUnread(t *testing.T) {
 	}
 }
 
+// A connection whose deadline has passed, or whose peer has ended its stream, ends with Drain
+// although there are bytes that nothing will read.
+func TestDrainUnreadable(t *testing.T) {
+	t.Parallel()
+	for name, eof := range map[string]bool{"deadline": false, "eof": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, peer := servertest.TCPConns(t)
+			var nc net.Conn = ours
+			if eof {
+				nc = ended{ours}
+			}
+			c := New(nc, new(conn.Limits), nil, nil)
+			s := &drained{ignores: eof}
+			c.Switch(s)
+			if !eof {
+				c.SetDeadline(1)
+			}
+			if _, err := peer.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			servertest.Eventually(t, "it has arrived", c.unread)
+			c.Drain()
+			over := make(chan bool)
+			go func() {
+				c.Run(s)
+				close(over)
+			}()
+			peer.CloseWrite()
+			servertest.Await(t, over, "Run")
+		})
+	}
+}
+
+// ended is a socket that reads as ended by what is above it, as TLS does after the peer's alert.
+type ended struct{ *net.TCPConn }
+
+func (ended) Read([]byte) (int, error) { return 0, io.EOF }
+
 // drained is a session that ends where it waits.
-type drained struct{ turns }
+type drained struct {
+	turns
+	ignores bool // the end of the peer's stream
+}
+
+func (s *drained) Data(eof bool) conn.Next {
+	if s.ignores {
+		return conn.More
+	}
+	return s.turns.Data(eof)
+}
 
 func (*drained) Drain(int64) conn.Next { return conn.Close }

@@ -238,13 +238,18 @@ func (c *Conn) expired() conn.Next {
 	switch {
 	case other:
 		return conn.More
-	case c.drained != conn.More && c.unread(): // the grace was over before the read began
+	case c.drained != conn.More && c.mayRead() && c.unread(): // the grace was over before the read began
 		return conn.More
 	case c.drained != conn.More:
 		return c.drained
 	}
 	c.deadline = time.Time{}
 	return c.session.Expired()
+}
+
+// mayRead reports whether another await reads: after a deadline of SetDeadline or the peer's end it does not.
+func (c *Conn) mayRead() bool {
+	return !c.eof && (c.deadline.IsZero() || time.Now().Before(c.deadline))
 }
 
 // await reads more for the session. After the peer's end it waits for a deadline, or
