@@ -328,7 +328,7 @@ func (c *Conn) wait() error {
 	c.phase = receiving
 	c.setReadDeadline(time.Time{})
 	c.mu.Unlock()
-	err := raw.Read(func(fd uintptr) (reset bool) { return sys.SocketError(int(fd)) != 0 })
+	err := raw.Read(func(fd uintptr) (reset bool) { return sys.Hangup(int(fd)) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase = resting; errors.Is(err, os.ErrDeadlineExceeded) {

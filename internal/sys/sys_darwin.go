@@ -28,6 +28,10 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
+// Hangup reports whether a socket's connection has ended, as by a reset. It reads nothing. poll cannot tell:
+// its POLLHUP may be the peer's end alone. It may be called by any goroutine while fd is open.
+func Hangup(fd int) bool { return SocketError(fd) != 0 }
+
 // Peek reads one byte without consuming it: n == 0 with e == 0 means that the
 // peer has closed and nothing is left to read. It may be called by any
 // goroutine while fd is open.

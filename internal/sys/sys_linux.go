@@ -28,6 +28,15 @@ func Read(fd int, p []byte) (n int, e Errno) {
 	}
 }
 
+// Hangup reports whether a socket's connection has ended, as by a reset. It reads nothing, and clears no error:
+// SO_ERROR also has those after which a connection goes on, as when a network is unreachable for a while
+// (RFC 1122 section 4.2.3.9). It may be called by any goroutine while fd is open.
+func Hangup(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(p, 0)
+	return n > 0 && err == nil && p[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
+
 // Peek reads one byte without consuming it: n == 0 with e == 0 means that the
 // peer has closed and nothing is left to read. It may be called by any
 // goroutine while fd is open.

@@ -63,3 +63,4 @@ func NewRemote(network, address string) (*Remote, error) { return nil, ErrUnsupp
 func (*Remote) Addr() net.Addr                           { return nil }
 func Connect(*Remote) (fd int, e Errno)                  { return -1, unsupported }
 func SocketError(fd int) Errno                           { return unsupported }
+func Hangup(fd int) bool                                 { return false }
