@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chert-http/chert/direct/wire"
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/conn"
@@ -103,6 +104,30 @@ func TestRefusedFramesAreNotSent(t *testing.T) {
 	}
 	s.Closed(false)
 }
+
+// An answer that outlives its handler is not complete if its end was in what is dropped.
+func TestDroppedEndIsNotComplete(t *testing.T) {
+	t.Parallel()
+	s, st, _ := quiet()
+	told := make(delivered, 1)
+	l := &lasting{offers: offers{st: st}, source: new(silent)}
+	l.Pass(&s.Client, told)
+	s.mu.Lock()
+	st.lasting = l
+	s.putDataLocked(st, []byte("dropped"), nil, 7, false)
+	l.Given(7)
+	l.endLocked()
+	s.mu.Unlock()
+	s.Closed(false)
+	if d := <-told; d.Complete || d.Body != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+type delivered chan wire.Delivery
+
+func (c delivered) Keep()                {}
+func (c delivered) Sent(d wire.Delivery) { c <- d }
 
 // A connection that is ended by another goroutine while a slot is being acquired gives
 // back no slot that it has not got.

@@ -132,5 +132,6 @@ func (st *stream) lostLocked(n int) {
 		st.Lost(n)
 	} else if !l.closed { // otherwise close has counted it
 		l.Given(-n)
+		l.whole = false // END_STREAM follows what is lost
 	}
 }
