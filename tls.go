@@ -45,7 +45,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	}
 	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
 	if cfg.KeyLogWriter != nil {
-		cfg.KeyLogWriter = keyLog{cfg.KeyLogWriter, s.logf}
+		cfg.KeyLogWriter = keyLog{cfg.KeyLogWriter, s.observed.LogSoon}
 	}
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil ||
 		certFile != "" || keyFile != "" {
@@ -60,6 +60,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 
 // keyLog is a KeyLogWriter whose panic fails the handshake alone. crypto/tls calls it with a lock of all
 // configurations, which it does not release after a panic: later handshakes that log keys would wait for ever.
+// The log may panic as well, or block, so logf is not to call it on this goroutine.
 type keyLog struct {
 	w    io.Writer
 	logf func(format string, args ...any)

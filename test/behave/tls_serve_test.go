@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -443,6 +444,29 @@ func TestTLSKeyLogPanics(t *testing.T) {
 		servertest.Eventually(t, "it is logged", func() bool {
 			return strings.Contains(ts.Log.String(), "http: panic of KeyLogWriter: no keys\ngoroutine ")
 		})
+	})
+}
+
+// So does one whose panic is logged by a log that panics.
+func TestTLSKeyLogAndLogPanic(t *testing.T) {
+	t.Parallel()
+	cert, roots := servertest.Certificate(t)
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		var calls atomic.Int32
+		ts := engines.StartTLS(t, &chert.Server{
+			Engine:   e,
+			ErrorLog: log.New(writerFunc(func([]byte) (int, error) { panic("the log fails") }), "", 0),
+			TLSConfig: &tls.Config{KeyLogWriter: writerFunc(func(p []byte) (int, error) {
+				if calls.Add(1) == 1 {
+					panic("no keys")
+				}
+				return len(p), nil
+			})},
+		}, servertest.ListenTCP(t), cert)
+		if err := tls.Client(ts.Dial(), clientConfig(roots)).Handshake(); err == nil {
+			t.Error("the handshake succeeds")
+		}
+		dialTLS(ts, clientConfig(roots)).Get("/")
 	})
 }
 
