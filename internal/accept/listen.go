@@ -116,6 +116,11 @@ func (l *Listener) Close() error {
 // Use notes that a server serves the listener, on loops or by Accept. It reports false if another
 // one does and either of them does on loops: these would take all connections, or end the other.
 func (l *Listener) Use(server any, loops bool) bool {
+	select {
+	case <-l.closed: // nobody does any more, and serving it fails by itself
+		return true
+	default:
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.user != nil && l.user != server && (loops || l.loops) {

@@ -299,6 +299,38 @@ func TestServeByBoth(t *testing.T) {
 	}
 }
 
+// A listener that is closed is no other server's any more, and the error says what it is.
+func TestServeByAnotherLater(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		begun := make(chan struct{}, 1)
+		s := &chert.Server{Engine: e, BaseContext: func(net.Listener) context.Context {
+			begun <- struct{}{}
+			return context.Background()
+		}}
+		l, err := (&chert.Server{}).Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan error, 1)
+		go func() { first <- s.Serve(l) }()
+		servertest.Await(t, begun, "the first call")
+		s.Close()
+		servertest.Await(t, first, "its end")
+		if err := (&chert.Server{Engine: e}).Serve(l); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a second server: %v", err)
+		}
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the first one again: %v", err)
+		}
+		ended := &chert.Server{Engine: e}
+		ended.Close()
+		if err := ended.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("one that has ended: %v", err)
+		}
+	})
+}
+
 // SO_REUSEPORT must not let two servers share a port unasked.
 func TestListenPortTaken(t *testing.T) {
 	t.Parallel()
