@@ -57,7 +57,10 @@ func (t *tracing) parentOf(f wire.Fields) (p parent) {
 func (t *tracing) extract(ctx context.Context, f wire.Fields) (context.Context, parent) {
 	found := t.Propagator.Extract(ctx, carrier{f})
 	sc := trace.SpanContextFromContext(found)
-	if !sc.IsValid() || sc.Equal(trace.SpanContextFromContext(ctx)) { // the span that ctx had
+	if sc.IsValid() && sc.Equal(trace.SpanContextFromContext(ctx)) { // perhaps only the one that ctx had
+		sc = trace.SpanContextFromContext(t.Propagator.Extract(context.Background(), carrier{f}))
+	}
+	if !sc.IsValid() {
 		return found, parent{}
 	}
 	return found, parent{valid: true, flags: sc.TraceFlags(), other: &sc}

@@ -403,6 +403,26 @@ func TestBaggage(t *testing.T) {
 	}
 }
 
+// A client's trace that what is around the middleware has read already is not taken for none.
+func TestPropagatorTwice(t *testing.T) {
+	t.Parallel()
+	for _, ratio := range []float64{1, -1} {
+		tp, _ := recorder()
+		id := ""
+		h := New(&Options{TracerProvider: tp, SampleRatio: ratio, Propagator: propagation.TraceContext{}})(
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				id = SpanOf(r.Context()).SpanContext().TraceID().String()
+			}))
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["Traceparent"] = []string{valid01}
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		if id != traceHex {
+			t.Errorf("ratio %v: trace %q", ratio, id)
+		}
+	}
+}
+
 // other is a propagator of another format.
 type other struct{ propagation.TraceContext }
 
