@@ -255,8 +255,12 @@ func testHandshakeFaults(t *testing.T, fault func(), panics bool) {
 			if c, err := dialer(t).Dial(t.Context(), to, client, nil); err == nil {
 				servertest.WaitDone(t, c.Context(), "the connection has ended")
 			}
+			place := "in a TLS handshake of QUIC"
+			if o.KeyLogWriter != nil {
+				place = "of KeyLogWriter" // as over TCP
+			}
 			servertest.Eventually(t, "it has ended, and is logged", func() bool {
-				says := strings.Contains(s.log.String(), "http: panic in a TLS handshake of QUIC: on purpose\n")
+				says := strings.Contains(s.log.String(), "http: panic "+place+": on purpose\n")
 				return s.Stats().TLS.Running == 0 && len(s.OpenConnections(1)) == 0 && says == panics
 			})
 		})
