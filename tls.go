@@ -58,24 +58,29 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
 }
 
-// keyLog is a KeyLogWriter whose panic fails the handshake alone. crypto/tls calls it with a lock of all
-// configurations, which it does not release after a panic: later handshakes that log keys would wait for ever.
-// The log may panic as well, or block, so logf is not to call it on this goroutine.
+// keyLog is a KeyLogWriter whose panic, or end of the goroutine, fails the handshake alone. crypto/tls calls it with a
+// lock of all configurations, which it does not release then: later handshakes that log keys would wait for ever.
+// So w has a goroutine of its own. The log may panic as well, or block, so logf is not to call it there.
 type keyLog struct {
 	w    io.Writer
 	logf func(format string, args ...any)
 }
 
-var errKeyLog = errors.New("KeyLogWriter has panicked")
+var errKeyLog = errors.New("KeyLogWriter has not returned")
 
 // Write implements io.Writer.
 func (k keyLog) Write(p []byte) (n int, err error) {
 	err = errKeyLog
-	exec.Call(func() { n, err = k.w.Write(p) }, func(e exec.End) {
-		if v, ok := e.Panic(); ok {
-			k.logf("http: panic of KeyLogWriter: %v\n%s", v, exec.Stack())
-		}
-	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		exec.Call(func() { n, err = k.w.Write(p) }, func(e exec.End) {
+			if v, ok := e.Panic(); ok {
+				k.logf("http: panic of KeyLogWriter: %v\n%s", v, exec.Stack())
+			}
+		})
+	}()
+	<-done
 	return n, err
 }
 
