@@ -201,7 +201,7 @@ var diffHijacks = []diffCase{
 			s.flushed(w)
 		})(s, w, r)
 	}, unlike: like(unlike.AfterHijack, sight{log: nothing,
-		handler: getNote + "\nFlush: \"chert: response used after its handler returned\" []\npanic: <nil>"})},
+		handler: getNote + "\nFlush: \"http: connection has been hijacked\" [ErrHijacked]\npanic: <nil>"})},
 	{name: "a copy after it", send: ask("GET /"), h: func(s *scene, w rw, r *http.Request) {
 		taken(func(s *scene, nc net.Conn, b *bufio.ReadWriter) { s.copied(w, onlyReader{strings.NewReader("x")}) })(s, w, r)
 	}},
