@@ -219,9 +219,9 @@ func TestHammerRegistry(t *testing.T) {
 	rate := Rate{1, time.Minute, burst}
 	var all [names]atomic.Pointer[Limit]
 	var dropped atomic.Int64
-	// That needs luck: a table can be dropped in the first moments of a round, before it is charged.
-	end := time.Now().Add(time.Minute)
-	for round := 0; round < 3 || dropped.Load() == 0 && time.Now().Before(end); round++ {
+	// On a busy machine that takes more rounds: a table can be dropped in the first moments of one, before it is charged.
+	end := time.Now().Add(3 * time.Minute)
+	for round := 0; round < 3 || dropped.Load() < names && time.Now().Before(end); round++ {
 		var got [names]atomic.Int64
 		hammer(fewer(200_000), func(i int) bool {
 			k := i % names
@@ -263,7 +263,7 @@ func TestHammerRegistry(t *testing.T) {
 		}
 		c.advance(burst * time.Minute)
 	}
-	if dropped.Load() == 0 {
-		t.Error("no table was dropped")
+	if dropped.Load() < names {
+		t.Errorf("%d tables were dropped", dropped.Load())
 	}
 }

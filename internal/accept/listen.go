@@ -117,7 +117,7 @@ func (l *Listener) Close() error {
 // one does and either of them does on loops: these would take all connections, or end the other.
 func (l *Listener) Use(server any, loops bool) bool {
 	select {
-	case <-l.closed: // nobody does any more, and serving it fails by itself
+	case <-l.closed: // no server does any more; Serve returns why
 		return true
 	default:
 	}

@@ -24,19 +24,15 @@ type guarded struct {
 // Guard returns nc so that a panic in one of its methods is reported to panicked, with its
 // stack still there, and returned as an error. Connections of std's are returned as they are.
 func Guard(nc net.Conn, panicked func(v any)) net.Conn {
-	switch under(nc).(type) {
+	under := nc
+	if t, ok := nc.(*tls.Conn); ok {
+		under = t.NetConn()
+	}
+	switch under.(type) {
 	case *net.TCPConn, *net.UnixConn, *guarded:
 		return nc
 	}
 	return &guarded{Conn: nc, panicked: panicked}
-}
-
-// under is the connection below nc, if that is one of crypto/tls.
-func under(nc net.Conn) net.Conn {
-	if t, ok := nc.(*tls.Conn); ok {
-		return t.NetConn()
-	}
-	return nc
 }
 
 // bare is nc without a guard.

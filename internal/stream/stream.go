@@ -338,17 +338,17 @@ func (c *Conn) wait() error {
 }
 
 // socket returns the socket of a connection of std's, also below TLS; nil if there is none to ask.
-func (c *Conn) socket() (raw syscall.RawConn) {
+func (c *Conn) socket() syscall.RawConn {
 	if !sys.HavePoller {
 		return nil
 	}
-	switch nc := under(c.base).(type) {
-	case *net.TCPConn:
-		raw, _ = nc.SyscallConn()
-	case *net.UnixConn:
-		raw, _ = nc.SyscallConn()
+	switch nc := c.below().(type) {
+	case *net.TCPConn, *net.UnixConn:
+		if raw, err := nc.(syscall.Conn).SyscallConn(); err == nil {
+			return raw
+		}
 	}
-	return raw
+	return nil
 }
 
 // rouse ends the owner's wait. mu is held.

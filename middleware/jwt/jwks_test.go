@@ -218,13 +218,14 @@ func TestRedirects(t *testing.T) {
 		before := is.asked.Load()
 		// Its certificate is that of all httptest servers.
 		v := open(t, Options{JWKS: tt.url, Client: secure.Client(), AllowHTTP: tt.allow})
+		tries := 0
 		if tt.asked == 0 {
 			expect(t, v, tt.name, signed("a"), tt.want)
 		} else { // on a busy machine a fetch may be too late, and is repeated
-			eventually(t, tt.name, func() bool { return ask(t.Context(), v, signed("a")) == tt.want })
+			eventually(t, tt.name, func() bool { tries++; return ask(t.Context(), v, signed("a")) == tt.want })
 		}
 		v.Close() // or it would go on to ask
-		if asked := is.asked.Load() - before; asked < tt.asked || tt.asked == 0 && asked > 0 {
+		if asked := is.asked.Load() - before; asked != tt.asked && (tries <= 1 || asked < tt.asked) {
 			t.Errorf("%s: the set was asked for %d times", tt.name, asked)
 		}
 	}

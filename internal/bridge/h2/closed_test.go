@@ -52,7 +52,7 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	}
 }
 
-// What follows an answer is told that it was cut off, also if the client has reset the stream between Unsent and Follow.
+// A Follower is told that its answer was cut off, also if the client has reset the stream between Unsent and Follow.
 func TestFollowAfterReset(t *testing.T) {
 	t.Parallel()
 	s, st, _ := quiet()
