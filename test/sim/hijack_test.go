@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/park"
@@ -328,7 +327,7 @@ func (c *hijackClient) ended(err error) {
 	case len(c.in) == 0 && c.closing && len(c.waiting) == 0 && err == io.EOF:
 	case c.excused != "":
 	case c.v.tight && c.open && !c.echoed && len(c.in) == 0: // no descriptor for Hijack
-	case !c.open && (c.v.inside.Ending() || !c.calm && (c.v.cutsAllowed() || err == syscall.ECONNRESET)):
+	case !c.open && c.mayEndUnanswered(err):
 	default:
 		c.fail("the connection ends: %v; %s", err, c.state())
 		return

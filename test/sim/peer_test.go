@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/internal/poll"
@@ -31,6 +32,7 @@ type peer struct {
 	cache  tls.ClientSessionCache // nil: no session is resumed
 
 	s   line   // nil without a connection
+	at  string // its address
 	out []byte // to be sent
 	// sent counts the bytes of all connections.
 	sent int
@@ -125,7 +127,8 @@ func (p *peer) dial() bool {
 	if p.v.fleet != nil {
 		p.v = p.v.fleet.pick()
 	}
-	s := p.v.dial("10.0.0."+strconv.Itoa(1+p.no%250)+":"+strconv.Itoa(1024+p.d.IntN(60000)), room)
+	p.at = "10.0.0." + strconv.Itoa(1+p.no%250) + ":" + strconv.Itoa(1024+p.d.IntN(60000))
+	s := p.v.dial(p.at, room)
 	if s == nil {
 		p.pauseTo = p.v.world.Now() + int64(10*time.Millisecond)
 		p.over = p.v.over()
@@ -138,6 +141,11 @@ func (p *peer) dial() bool {
 	p.closing, p.half = false, false
 	p.note("connected, room", room, 0)
 	return true
+}
+
+// mayEndUnanswered reports whether the server may end a connection by err before its first response.
+func (p *peer) mayEndUnanswered(err error) bool {
+	return p.v.inside.Ending() || !p.calm && (p.v.cutsAllowed() || err == syscall.ECONNRESET || p.unshaken(err))
 }
 
 // leave ends the connection at once.

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/chert-http/chert/internal/sim"
@@ -138,6 +139,14 @@ func (t *secure) advance() {
 func truncated(l line, err error) bool {
 	t, ok := l.(*secure)
 	return ok && t.shake == nil && t.shaken == nil && err == errTruncated
+}
+
+// unshaken reports whether err ends a connection because the server has waited too long for the handshake.
+// A client of TLS 1.3 has done its own when it has sent its last message, which may still be on its way
+// while the clock jumps.
+func (p *peer) unshaken(err error) bool {
+	return err == errTruncated && p.v.setup.faults[sim.Jump] > 0 &&
+		strings.Contains(p.v.logged(), "TLS handshake error from "+p.at+": ")
 }
 
 // Receive is Socket.Receive's, of plaintext. The error is io.EOF only after close_notify.

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/chert-http/chert/eventstream"
@@ -495,7 +494,7 @@ func (c *sseClient) ended(err error) {
 	case c.final && (c.v.inside.Ending() || c.v.sse.hasEnded(c.key)):
 	case c.excused != "":
 	case c.slow(err):
-	case !c.head && (c.v.inside.Ending() || !c.calm && (c.v.cutsAllowed() || err == syscall.ECONNRESET)):
+	case !c.head && c.mayEndUnanswered(err):
 	default:
 		c.fail("the stream ends: %v, last chunk %v; %s", err, c.final, c.state())
 		return

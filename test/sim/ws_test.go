@@ -474,7 +474,7 @@ func (c *wsClient) ended(err error) {
 	switch {
 	case whole && c.closing && len(c.waiting) == 0 && (err == io.EOF || c.closed): // nothing is lost with a reset
 	case c.excused != "":
-	case !c.open && (c.v.inside.Ending() || !c.calm && (c.v.cutsAllowed() || err == syscall.ECONNRESET)):
+	case !c.open && c.mayEndUnanswered(err):
 	case c.byServe && c.v.tight && c.hello == nil && whole: // no descriptor for Hijack
 	case err == syscall.ECONNRESET && c.v.inside.Ending() && c.v.setup.faults[sim.Jump] > 0:
 		// The clock has jumped past the time that the client had to accept what waits and a Close frame.
