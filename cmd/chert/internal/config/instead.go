@@ -32,6 +32,8 @@ func insteadIn(table, key string) string {
 		return insteadInUpstream[plainWord(key)]
 	case table == "[[site]]" || table == "[[site.route]]":
 		return insteadInSite[plainWord(key)]
+	case strings.HasSuffix(table, ".limits]"):
+		return insteadInLimits[plainWord(key)]
 	}
 	return ""
 }

@@ -62,7 +62,7 @@ func (l *loader) rewrite(t *table) (all []middleware.RewriteRule) {
 		if !hasFrom || !hasTo {
 			continue
 		}
-		rule := middleware.RewriteRule{From: from, To: to}
+		rule := middleware.RewriteRule{From: from, To: strings.ReplaceAll(to, "$$", "$")}
 		one := &middleware.RewriteOptions{Rules: []middleware.RewriteRule{rule}}
 		if _, err := middleware.Rewrite(one); err != nil {
 			at, text := fromAt, strings.TrimPrefix(err.Error(), "middleware: Rewrite: Rules[0]: option ")
@@ -72,8 +72,9 @@ func (l *loader) rewrite(t *table) (all []middleware.RewriteRule) {
 			l.errorf(at, "%s", strings.ToLower(text[:1])+text[1:])
 			continue
 		}
-		if name := foreign.FindString(to); name != "" {
-			l.errorf(toAt, "to: %q is not replaced here: want {1} or {name} of the groups, {path} or {query}", name)
+		if name := foreign.FindString(strings.ReplaceAll(to, "$$", "")); name != "" {
+			l.errorf(toAt, "to: %q is not replaced here: want {1} or {name} of the groups, {path} or {query}, "+
+				"or $$ for a $", name)
 		}
 		all = append(all, rule)
 	}

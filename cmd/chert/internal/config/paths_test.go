@@ -51,6 +51,7 @@ func TestPathProblems(t *testing.T) {
 		{"a group that is not there", site + rewrite + "from = '/a(.)'\nto = '/{2}'\n", "6:6: to: {2} is neither a group of From nor {path}"},
 		{"another's group", site + rewrite + "to = '/$1{x'\nfrom = '/a(.)'\n", "5:6: to: a brace without the other one"},
 		{"nginx's group", site + rewrite + "from = '/a(.)'\nto = '/$1'\n", `6:6: to: "$1" is not replaced here: want {1}`},
+		{"nginx's group after a $", site + rewrite + "from = '/a(.)'\nto = '/$$$1'\n", `6:6: to: "$1" is not replaced here: want {1}`},
 		{"the query in the path", site + rewrite + "from = '/a'\nto = '/{query}'\n", "6:6: to: {query} is neither"},
 		{"a query", site + rewrite + "from = '/a'\nto = '/b?c d'\n", `6:6: to: the query "c d" is not percent-encoded`},
 		{"a fragment", site + rewrite + "from = '/a'\nto = '/b#c'\n", `6:6: to: "/b#c" has a control character or a #`},
@@ -62,6 +63,23 @@ func TestPathProblems(t *testing.T) {
 		got := problemsOf(t, tt.text)
 		if len(got) != 1 || !strings.HasPrefix(got[0], tt.want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// "$$" is "$" in to of a rewrite, also before what nginx would replace.
+func TestRewriteDollar(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"/under-$$5/{1}?a=$$uri": "/under-$5/{1}?a=$uri",
+		"/$$$$1":                 "/$$1",
+		"/$metadata":             "/$metadata",
+	} {
+		_, cfg, err := load(t, "[[site]]\nhosts = '*'\nroot = 'www'\n[[site.rewrite]]\nfrom = '/a(.)'\nto = '"+to+"'\n")
+		if err != nil {
+			t.Error(err)
+		} else if got := cfg.Sites[0].Rewrite[0].To; got != want {
+			t.Errorf("%s is %s, want %s", to, got, want)
 		}
 	}
 }

@@ -46,6 +46,12 @@ var insteadInUpstream = byWord(map[string]string{
 var insteadInSite = byWord(map[string]string{
 	"upstream upstreams":                        `want proxy = "NAME"; [upstream.NAME] stands by itself`,
 	"strip_prefix uri_strip_prefix stripprefix": "want strip = true beside proxy; it cuts off all before the wildcard",
+	"max_body": `want [site.limits] with body = "10MB"`,
+})
+
+// insteadInLimits has hints for the keys of [site.limits] and the like.
+var insteadInLimits = byWord(map[string]string{
+	"max_body client_max_body_size max_body_size": `want body = "10MB"`,
 })
 
 // byWord returns the hint of each word of the keys.

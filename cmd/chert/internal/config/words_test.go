@@ -107,7 +107,7 @@ func TestHintsOfTables(t *testing.T) {
 	for _, tt := range []struct {
 		table string
 		hints map[string]string
-	}{{"[upstream.NAME]", insteadInUpstream}, {"[[site.route]]", insteadInSite}} {
+	}{{"[upstream.NAME]", insteadInUpstream}, {"[[site.route]]", insteadInSite}, {"[site.limits]", insteadInLimits}} {
 		for word, hint := range tt.hints {
 			if slices.Contains(tables[tt.table], word) {
 				t.Errorf("%s is a key of %s", word, tt.table)
