@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,7 @@ type caddy struct {
 	guarded  []string     // patterns of routes that not all clients may have
 	moved    []*site      // redirects of some of its hosts
 	whole    *directive   // reverse_proxy for all
+	proxied  []string     // patterns that a reverse_proxy is for, "" for all
 	asks     int          // how many forward_auth are for all: of several one would be in place of the others
 }
 
@@ -95,7 +97,7 @@ func (c *caddy) site(d *directive) {
 		}
 		if args := unmatched(in); in.name() == "reverse_proxy" && len(args) > 0 &&
 			!strings.HasPrefix(args[0], "/") && !strings.HasPrefix(args[0], "@") {
-			c.whole = in
+			c.whole = cmp.Or(c.whole, in)
 		} else if in.name() == "root" && len(args) == 1 {
 			c.root = args[0]
 		} else if in.name() == "root" {

@@ -263,6 +263,10 @@ func TestCaddyNamedProxy(t *testing.T) {
 		{"@m header X-A y\nreverse_proxy @m b:1\nreverse_proxy b:1\n", none, left},
 		{"@m method POST\nreverse_proxy @m b:1\nreverse_proxy b:1\n", none, left},
 		{"@m path /x *.png\nreverse_proxy @m c:1\nreverse_proxy b:1\n", none, left},
+		{"reverse_proxy b:1\nreverse_proxy c:1\n", all, "3: reverse_proxy is left out: one before it forwards the same requests"},
+		{ws + "reverse_proxy b:1\nreverse_proxy c:1\nreverse_proxy @m b:1\n", all, "7: reverse_proxy is left out: one before it"},
+		{"reverse_proxy /x/* c:1\nreverse_proxy /x/* d:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n",
+			"3: reverse_proxy is left out: one before it"},
 	} {
 		tt.in = "http://a.example {\n" + tt.in + "}\n"
 		tt.run(t)

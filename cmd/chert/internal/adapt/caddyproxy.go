@@ -44,6 +44,8 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 				args[0], unpassed)
 			s.refuse("/{path...}", unpassed)
 			return
+		case c.again(d, pattern):
+			return
 		}
 		if below && !strings.HasSuffix(args[0], "/*") {
 			c.note(d.line, "%s is for all that begins with it; the route is for %s and below", args[0], pattern)
@@ -56,9 +58,18 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 		s.routes = append(s.routes, r)
 		return
 	}
-	if !c.forward(d, args, s.key, s.table, "site") {
+	if !c.again(d, "") && !c.forward(d, args, s.key, s.table, "site") {
 		s.refuse("/{path...}", unpassed)
 	}
+}
+
+// again reports whether a reverse_proxy before d has all requests of a pattern, which never reach d in Caddy.
+func (c *caddy) again(d *directive, pattern string) bool {
+	before := slices.Contains(c.proxied, pattern)
+	if c.proxied = append(c.proxied, pattern); before {
+		c.note(d.line, "reverse_proxy is left out: one before it forwards the same requests")
+	}
+	return before
 }
 
 // paths returns those that a named matcher is for, nil if it is for others or routes cannot be for all of them.
