@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -109,7 +110,9 @@ func writable(f *flag.FlagSet) error {
 			return fmt.Errorf("--json: %w", err)
 		}
 		if file.Close(); errors.Is(before, fs.ErrNotExist) {
-			os.Remove(name)
+			if made, err := filepath.EvalSymlinks(name); err == nil { // not a link that has led nowhere
+				os.Remove(made)
+			}
 		}
 	}
 	if dir := f.Lookup("plot"); dir != nil && dir.Value.String() != "" {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"flag"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -222,6 +223,41 @@ func TestAll(t *testing.T) {
 	for _, s := range scenes() {
 		if _, err := numbers(s.connections); err != nil || s.folder == nil && (s.want.Status != 200 || s.request.Method == "") {
 			t.Errorf("%s: %+v, %v", s.name, s.want, err)
+		}
+	}
+}
+
+// What --json names is as it was when it has been found to be writable: missing, a file, or a link to either.
+func TestWritableLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(path("file"), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"link": "file", "dangling": "target", "again": "dangling"} {
+		if err := os.Symlink(to, path(link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	list := func() (names []string) {
+		all, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	before := list()
+	for _, name := range []string{"file", "link", "dangling", "again", "new"} {
+		f := flag.NewFlagSet("hello", flag.ContinueOnError)
+		(&common{}).register(f, everyone)
+		if err := parse(f, []string{"--json", path(name)}); err != nil {
+			t.Error(err)
+		}
+		if after := list(); !slices.Equal(after, before) {
+			t.Errorf("%s: there are %q, and were %q", name, after, before)
 		}
 	}
 }
