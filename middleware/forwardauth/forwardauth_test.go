@@ -403,6 +403,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{URL: "ftp://a/"}, "URL: want a whole URL"},
 		{Options{URL: "http:///x"}, "URL: want a whole URL"},
 		{Options{URL: "http://a:b:c/"}, "URL: "},
+		{Options{URL: "http://a:99999/"}, "URL: want a port from 1 to 65535"},
+		{Options{URL: "http://a:0/"}, "URL: want a port from 1 to 65535"},
 		{Options{URL: "http://u:p@a/"}, "URL: want no user"},
 		{Options{URL: "http://a/", Headers: []string{"a b"}}, "Headers: the field"},
 		{Options{URL: "http://a/", Headers: []string{"Transfer-Encoding"}}, "Headers: the field"},

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("option URL: %w", errors.Unwrap(err))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return errors.New(`option URL: want a whole URL, such as "http://127.0.0.1:9091/verify"`)
+	case u.Port() != "" && !isPort(u.Port()):
+		return errors.New("option URL: want a port from 1 to 65535")
 	case u.User != nil || u.Fragment != "":
 		return errors.New("option URL: want no user and no fragment")
 	case o.Scheme != "" && o.Scheme != "http" && o.Scheme != "https":
@@ -87,6 +90,12 @@ func (o *Options) complete() error {
 	o.MaxBody = min(max(cmp.Or(o.MaxBody, 64<<10), 0), math.MaxInt64-1) // one more is read
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return nil
+}
+
+// isPort reports whether a server can be reached at a port; url.Parse accepts any number.
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 // canonical checks names of fields.
