@@ -128,9 +128,27 @@ func (v *Verifier) Wrap(next http.Handler) http.Handler {
 	return filter.New(v.admit)(next)
 }
 
+var (
+	errMissing = errors.New("there is no bearer token in Authorization")
+	errSeveral = errors.New("there are several fields Authorization")
+	errSyntax  = errors.New("the bearer token has other characters than one may have")
+)
+
+// unread returns why there is no token to verify in a request that is refused.
+func (v *Verifier) unread(refused *direct.Response) error {
+	switch refused {
+	case v.auth.Missing:
+		return errMissing
+	case v.auth.Several:
+		return errSeveral
+	}
+	return errSyntax
+}
+
 func (v *Verifier) admit(r *filter.Call) filter.Outcome {
 	token, refused := v.auth.Token(r.Fields())
 	if refused != nil {
+		v.o.Logger.DebugContext(r.Context(), "token refused", "error", v.unread(refused))
 		return r.Refuse(refused)
 	}
 	c, err := v.verify(r.Context(), token, !r.Direct())

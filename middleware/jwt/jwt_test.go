@@ -1,6 +1,7 @@
 package jwt
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -31,6 +33,38 @@ var secret = []byte("0123456789abcdef0123456789abcdef")
 func quiet(o Options) *Options {
 	o.Logger = slog.New(slog.DiscardHandler)
 	return &o
+}
+
+// Logger gets why a request is refused, also if there is no token to verify.
+func TestRefusalsAreLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	v, err := New(&Options{Keys: []Key{{Algorithm: "HS256", Key: secret}}, AnyIssuer: true, AnyAudience: true,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := v.Wrap(http.NotFoundHandler())
+	for _, tt := range []struct {
+		authorization []string
+		status        int
+		want          string
+	}{
+		{nil, 401, "there is no bearer token in Authorization"},
+		{[]string{"Token x"}, 401, "there is no bearer token in Authorization"},
+		{[]string{"Bearer \"x\""}, 401, "the bearer token has other characters than one may have"},
+		{[]string{"Bearer x", "Bearer x"}, 400, "there are several fields Authorization"},
+		{[]string{"Bearer x"}, 401, "token is malformed"},
+	} {
+		log.Reset()
+		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+		r.Header["Authorization"] = tt.authorization
+		h.ServeHTTP(w, r)
+		if got := log.String(); w.Code != tt.status || strings.Count(got, "\n") != 1 ||
+			!strings.Contains(got, `level=DEBUG msg="token refused" error="`+tt.want) {
+			t.Errorf("%q: %d, logged %s", tt.authorization, w.Code, got)
+		}
+	}
 }
 
 func TestOptions(t *testing.T) {

@@ -89,7 +89,7 @@ type Options struct {
 	// Realm is sent in WWW-Authenticate, and must be printable ASCII. Default
 	// "restricted".
 	Realm string
-	// Logger gets why tokens are refused, with level Debug, and what goes wrong
+	// Logger gets why requests are refused, with level Debug, and what goes wrong
 	// with JWKS, with level Error; nil: slog.Default.
 	Logger *slog.Logger
 	Now    func() time.Time // nil: time.Now
