@@ -206,8 +206,8 @@ func (p *Process) Ready() {
 	before := p.before
 	p.mu.Unlock()
 	if before == nil {
+		systemd.Notify(systemd.Ready) // first: what waits for confirm may tell of a reload
 		p.confirm()
-		systemd.Notify(systemd.Ready)
 		return
 	}
 	// If the process before has ended there is nothing to wait for: this one serves.
