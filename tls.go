@@ -44,8 +44,16 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg = s.TLSConfig.Clone()
 	}
 	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
-	if cfg.KeyLogWriter != nil {
-		cfg.KeyLogWriter = keyLog{cfg.KeyLogWriter, s.observed.LogSoon}
+	s.guardKeyLog(cfg)
+	if get := cfg.GetConfigForClient; get != nil {
+		cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			c, err := get(hello)
+			if c != nil && c.KeyLogWriter != nil {
+				c = c.Clone() // tickets are sealed with the keys of cfg, unless c has its own
+				s.guardKeyLog(c)
+			}
+			return c, err
+		}
 	}
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil ||
 		certFile != "" || keyFile != "" {
@@ -56,6 +64,13 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
+}
+
+// guardKeyLog replaces the KeyLogWriter of cfg, if it has one.
+func (s *Server) guardKeyLog(cfg *tls.Config) {
+	if cfg.KeyLogWriter != nil {
+		cfg.KeyLogWriter = keyLog{cfg.KeyLogWriter, s.observed.LogSoon}
+	}
 }
 
 // keyLog is a KeyLogWriter whose panic, or end of the goroutine, fails the handshake alone. crypto/tls calls it with a

@@ -429,27 +429,38 @@ func TestTLSKeyLog(t *testing.T) {
 func TestTLSKeyLogPanics(t *testing.T) {
 	t.Parallel()
 	cert, roots := servertest.Certificate(t)
-	engines.Each(t, func(t *testing.T, e chert.Engine) {
-		var calls atomic.Int32
-		ts := engines.StartTLS(t, &chert.Server{Engine: e, TLSConfig: &tls.Config{KeyLogWriter: writerFunc(func(p []byte) (int, error) {
-			switch calls.Add(1) {
-			case 1:
-				panic("no keys")
-			case 2:
-				runtime.Goexit()
-			}
-			return len(p), nil
-		})}}, servertest.ListenTCP(t), cert)
-		for range 2 {
-			if err := tls.Client(ts.Dial(), clientConfig(roots)).Handshake(); err == nil {
-				t.Error("the handshake succeeds")
-			}
-		}
-		dialTLS(ts, clientConfig(roots)).Get("/")
-		servertest.Eventually(t, "it is logged", func() bool {
-			return strings.Contains(ts.Log.String(), "http: panic of KeyLogWriter: no keys\ngoroutine ")
+	for name, config := range map[string]func(w io.Writer) *tls.Config{
+		"of the server": func(w io.Writer) *tls.Config { return &tls.Config{KeyLogWriter: w} },
+		"of GetConfigForClient": func(w io.Writer) *tls.Config {
+			c := &tls.Config{KeyLogWriter: w, Certificates: []tls.Certificate{cert}}
+			return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c, nil }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engines.Each(t, func(t *testing.T, e chert.Engine) {
+				var calls atomic.Int32
+				ts := engines.StartTLS(t, &chert.Server{Engine: e, TLSConfig: config(writerFunc(func(p []byte) (int, error) {
+					switch calls.Add(1) {
+					case 1:
+						panic("no keys")
+					case 2:
+						runtime.Goexit()
+					}
+					return len(p), nil
+				}))}, servertest.ListenTCP(t), cert)
+				for range 2 {
+					if err := tls.Client(ts.Dial(), clientConfig(roots)).Handshake(); err == nil {
+						t.Error("the handshake succeeds")
+					}
+				}
+				dialTLS(ts, clientConfig(roots)).Get("/")
+				servertest.Eventually(t, "it is logged", func() bool {
+					return strings.Contains(ts.Log.String(), "http: panic of KeyLogWriter: no keys\ngoroutine ")
+				})
+			})
 		})
-	})
+	}
 }
 
 // So does one whose panic is logged by a log that panics.
