@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -166,7 +167,12 @@ func (s *Server) done(sv *serving) {
 func (s *Server) serveWith(sv *serving) error {
 	base := s.baseContext(sv.l)
 	loops := s.onLoops(sv.below)
-	if s.Engine == EngineLoops && !sys.HavePoller {
+	switch {
+	case s.Engine > EngineGoroutines:
+		return fmt.Errorf("chert: Server: Engine: unknown value %d", s.Engine)
+	case s.Placement > PlacementPooled:
+		return fmt.Errorf("chert: Server: Placement: unknown value %d", s.Placement)
+	case s.Engine == EngineLoops && !sys.HavePoller:
 		return errors.New("chert: event loops are not available on this system")
 	}
 	altSvc, err := s.servePackets(sv, base)

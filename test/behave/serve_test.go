@@ -2,6 +2,7 @@ package behave
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -79,6 +80,25 @@ func TestServeSeveral(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Serve does not take an Engine or a Placement that there is not for the default.
+func TestUnknownEngine(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]*chert.Server{
+		"chert: Server: Engine: unknown value 3":    {Engine: chert.EngineGoroutines + 1},
+		"chert: Server: Placement: unknown value 3": {Placement: chert.PlacementPooled + 1},
+	} {
+		l := servertest.ListenTCP(t)
+		end := make(chan error, 1)
+		go func() { end <- s.Serve(l) }()
+		if err := servertest.Await(t, end, want); err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the listener is left open: %v", err)
+		}
 	}
 }
 
