@@ -1,6 +1,7 @@
 package h2_test
 
 import (
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -63,6 +64,35 @@ func TestIdle(t *testing.T) {
 		if !s.raw().idles() {
 			t.Error("a connection that has had no request is not closed")
 		}
+	})
+}
+
+// ConnState hears that the connection is idle once the preface is there, and again after each request.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		states := make(chan http.ConnState, 16)
+		srv := &chert.Server{Handler: hf(hello), ConnState: func(_ net.Conn, st http.ConnState) { states <- st }}
+		s := serve(t, kind, srv)
+		want := func(all ...http.ConnState) {
+			t.Helper()
+			for _, st := range all {
+				if got := servertest.Await(t, states, st.String()); got != st {
+					t.Errorf("%v, want %v", got, st)
+				}
+			}
+		}
+		c := s.raw()
+		c.send()
+		want(http.StateNew, http.StateActive, http.StateIdle)
+		for id := range uint32(2) {
+			if a := c.get(2*id+1, "/"); a.status() != "200" {
+				t.Errorf("%+v", a)
+			}
+			want(http.StateActive, http.StateIdle)
+		}
+		c.Close()
+		want(http.StateClosed)
 	})
 }
 

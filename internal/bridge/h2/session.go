@@ -103,6 +103,8 @@ func (s *Session) read(eof bool) conn.Next {
 				break
 			}
 			s.Link.Discard(n)
+			s.SetState(http.StateActive) // as net/http: it is no new connection any more
+			s.SetState(http.StateIdle)
 			continue
 		}
 		h, n, err := s.next(b, s.cfg.FrameSize)
