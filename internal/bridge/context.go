@@ -18,6 +18,24 @@ import (
 // parent is done.
 type reqContext Exchange
 
+// clientContext is what the contexts of a client's requests, and that of its TLS handshake, have in common.
+type clientContext struct {
+	context.Context
+	c *Client
+}
+
+func (x clientContext) Value(key any) any {
+	switch key {
+	case http.ServerContextKey:
+		return x.c.HTTPServer()
+	case http.LocalAddrContextKey:
+		return x.c.LocalAddr()
+	case StoppingKey{}:
+		return x.c.Stopping
+	}
+	return x.Context.Value(key)
+}
+
 // cares is the state of a context whose end is awaited.
 type cares struct {
 	mu    sync.Mutex
@@ -59,20 +77,7 @@ func (c *reqContext) care() *cares {
 
 func (c *reqContext) Deadline() (time.Time, bool) { return c.parent().Deadline() }
 
-func (c *reqContext) Value(key any) any {
-	switch key {
-	case http.ServerContextKey:
-		return c.c.HTTPServer()
-	case http.LocalAddrContextKey:
-		if a := c.c.LocalAddr(); a != nil {
-			return a
-		}
-		return nil
-	case StoppingKey{}:
-		return c.c.Stopping
-	}
-	return c.parent().Value(key)
-}
+func (c *reqContext) Value(key any) any { return clientContext{c.parent(), c.c}.Value(key) }
 
 func (c *reqContext) Done() <-chan struct{} {
 	k := c.care()

@@ -10,30 +10,13 @@ import (
 
 // HandshakeContext returns the context of a TLS handshake, for the functions of
 // a tls.Config.
-func (c *Client) HandshakeContext() context.Context { return shakeContext{c.context(), c} }
-
-type shakeContext struct {
-	context.Context
-	c *Client
-}
-
-func (s shakeContext) Value(key any) any {
-	switch key {
-	case http.ServerContextKey:
-		return s.c.HTTPServer()
-	case http.LocalAddrContextKey:
-		return s.c.LocalAddr()
-	}
-	return s.Context.Value(key)
-}
+func (c *Client) HandshakeContext() context.Context { return clientContext{c.context(), c} }
 
 // NextProto passes a TLS connection to the protocol that ALPN has selected: an
 // entry of http.Server's TLSNextProto. It returns when serve does. The caller
 // closes the connection and calls Closed.
 func (c *Client) NextProto(tc *tls.Conn, serve func(*http.Server, *tls.Conn, http.Handler)) {
-	ctx := context.WithValue(c.context(), http.ServerContextKey, c.HTTPServer())
-	ctx = context.WithValue(ctx, http.LocalAddrContextKey, tc.LocalAddr())
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, StoppingKey{}, c.Stopping))
+	ctx, cancel := context.WithCancel(clientContext{c.context(), c})
 	defer cancel()
 	exec.Call(func() { serve(c.HTTPServer(), tc, nextProtoHandler{c, ctx, tc}) }, c.LogEnd)
 }
