@@ -328,29 +328,24 @@ func (w *Response) control(f func(), hijacked func(net.Conn) error) error {
 // CloseNotify implements http.CloseNotifier, which frameworks still use.
 func (w *Response) CloseNotify() <-chan bool {
 	w.mu.Lock()
-	if w.Done {
-		w.mu.Unlock()
+	defer w.mu.Unlock()
+	switch {
+	case w.Done:
 		panic("net/http: CloseNotify called after ServeHTTP finished")
-	}
-	if w.hijacked() {
-		w.mu.Unlock()
+	case w.hijacked():
 		return make(chan bool) // the client is no longer watched
 	}
 	w.begin()
-	first := w.notify == nil
-	if first {
-		w.notify = make(chan bool, 1)
-	}
-	ch := w.notify
-	w.mu.Unlock()
-	if first {
+	if w.notify == nil {
+		ch := make(chan bool, 1)
+		w.notify = ch
 		(*reqContext)(w.x).AfterFunc(func() {
 			if w.x.is(left) {
 				ch <- true
 			}
 		})
 	}
-	return ch
+	return w.notify
 }
 
 // finish sends the rest after the handler has returned, and returns the Outcome
