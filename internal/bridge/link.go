@@ -14,16 +14,16 @@ type Stream interface {
 	link.Link
 	Tail
 	peerSide
-	// Share, Do and Offer are those of conn.Link and its Out.
+	// Share and Do are those of conn.Link.
 	Share()
 	Do(u conn.UserCode) (ran, waited bool)
-	Offer(a, b []byte, limit int) (full bool, err error)
 }
 
 // A Tail is what has still to be sent of a connection, as an *outbox.Box, or of one stream.
 type Tail interface {
 	Unsent() (waiting, lost int64)
 	Follow(f conn.Follower)
+	Offer(a, b []byte, limit int) (much bool, err error)
 }
 
 // A Sharer is a Message on a connection that has others too. Its Exchange is Shared.

@@ -259,11 +259,7 @@ func (t *taken) LocalAddr() net.Addr  { return t.c.LocalAddr() }
 func (t *taken) RemoteAddr() net.Addr { return t.c.RemoteAddr() }
 
 func (t *taken) Offer(a, b []byte, limit int) (much bool, err error) {
-	if st := t.stream(); st != nil {
-		much, err = st.Offer(a, b, limit)
-	} else {
-		much, err = t.c.Link.Out().Offer(a, b, limit)
-	}
+	much, err = t.tail().Offer(a, b, limit)
 	if w := t.aside.Load(); w != nil && err == nil {
 		w.Given(len(a) + len(b))
 	}
