@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chert-http/chert/internal/outbox"
@@ -32,8 +33,8 @@ type writer struct {
 
 	mu     sync.Mutex
 	ended  bool // by End
-	abort  bool
 	closed bool
+	abort  atomic.Bool // set with mu held
 }
 
 func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *writer {
@@ -42,7 +43,7 @@ func newWriter(w http.ResponseWriter, r *http.Request, s takeover.Source) *write
 		gone: r.Context().Done(), addr: takeover.Addr(r.RemoteAddr), wake: make(chan struct{}, 1),
 	}
 	l.stop, _ = r.Context().Value(takeover.StoppingKey{}).(<-chan struct{})
-	l.out.InitCarried((*sink)(l))
+	l.out.InitCarried(l)
 	l.clock.After, l.clock.Cut = writeStall, l.cut
 	l.control.SetWriteDeadline(time.Time{}) // the server's
 	return l
@@ -58,7 +59,7 @@ func (l *writer) run() {
 	defer func() {
 		l.over()
 		l.control.SetWriteDeadline(time.Time{}) // the connection may be used again
-		if returned && l.aborted() {
+		if returned && l.abort.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	}()
@@ -72,22 +73,9 @@ func (l *writer) run() {
 			l.stop = nil
 			l.source.Stop()
 		}
-		l.point()
+		sched.Point(l.addr.String(), 0) // a simulation chooses when the handler goes on, which has waited
 	}
 	returned = true
-}
-
-// point lets a simulation choose when the handler goes on, which has waited.
-func (l *writer) point() {
-	if sched.On() {
-		sched.Point(l.addr.String(), 0)
-	}
-}
-
-func (l *writer) aborted() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.abort
 }
 
 // write writes what is queued, and reports whether there will be more.
@@ -121,34 +109,27 @@ func (l *writer) End(abort bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended = true; abort && !l.closed {
-		l.abort = true
+		l.abort.Store(true)
 		l.out.Drop()
 		l.cut()
 	}
-	l.signal()
+	l.Wake()
 }
 
-// signal wakes the goroutine that writes.
-func (l *writer) signal() {
+// Wake and Push implement outbox.Sink. Wake wakes the goroutine that writes.
+func (l *writer) Wake() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// sink is a writer as the Sink of its queue.
-type sink writer
-
-var _ outbox.Sink = (*sink)(nil)
-
-func (s *sink) Wake() { (*writer)(s).signal() }
-
-func (s *sink) Push(p, _ []byte, more bool) (n int, err error) {
-	defer s.clock.Done()
-	s.clock.Progress()
+func (l *writer) Push(p, _ []byte, more bool) (n int, err error) {
+	defer l.clock.Done()
+	l.clock.Progress()
 	k := min(len(p), writePiece)
-	if n, err = s.w.Write(p[:k]); err == nil && k == len(p) && !more {
-		err = s.control.Flush()
+	if n, err = l.w.Write(p[:k]); err == nil && k == len(p) && !more {
+		err = l.control.Flush()
 	}
 	return n, err
 }
