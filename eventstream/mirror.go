@@ -77,9 +77,7 @@ func (m Mirror) Load(base string, all []Event, since func(time.Time) string) {
 	t := m.t
 	t.mu.Lock()
 	if t.unloaded {
-		t.first = t.end()
-		t.log, t.bytes, t.base = nil, 0, base
-		t.sent, t.unsent = t.first, 0
+		t.empty(base)
 		for _, e := range all {
 			if e.check() == nil {
 				t.append(e.ID, e.frame())
@@ -110,18 +108,7 @@ const fewMembers = 64
 func (m Mirror) Append(more []Event) (refused int) {
 	t := m.t
 	t.mu.Lock()
-	for i := range more {
-		e := &more[i]
-		if e.check() != nil || e.ID == "" {
-			refused++
-			continue
-		}
-		if t.lag() {
-			t.send()
-			t.wait()
-		}
-		t.append(e.ID, e.frame())
-	}
+	refused = t.extend(more)
 	n := t.all.Len()
 	own := !t.pumping && n > 0 && n <= fewMembers
 	if own {
@@ -136,6 +123,24 @@ func (m Mirror) Append(more []Event) (refused int) {
 	return refused
 }
 
+// extend adds events of the store, and returns how many were refused. It waits for pump as Publish does; the last
+// ones are still to be sent. mu is held.
+func (t *Topic) extend(more []Event) (refused int) {
+	for i := range more {
+		e := &more[i]
+		if e.check() != nil || e.ID == "" {
+			refused++
+			continue
+		}
+		if t.lag() {
+			t.send()
+			t.wait()
+		}
+		t.append(e.ID, e.frame())
+	}
+	return refused
+}
+
 // Lost is called when the store does not have the newest event of the topic any more, of
 // which all is what it has: it has lost events, or dropped some that this process has not read.
 // All streams get TopicOptions.Gap, and then what of all they have not got.
@@ -146,14 +151,8 @@ func (m Mirror) Lost(all []Event) {
 	all = t.unknown(all)
 	t.wait()
 	t.append("", *t.gap)
+	t.extend(all)
 	t.send()
-	for i := range all {
-		if e := &all[i]; e.check() == nil {
-			t.wait()
-			t.append(e.ID, e.frame())
-			t.send()
-		}
-	}
 }
 
 // unknown returns the events of a store that follow those of the log. mu is held.
@@ -211,10 +210,16 @@ func (m Mirror) Unload() bool {
 	if t.all.Len() > 0 || t.pumping {
 		return false
 	}
+	t.empty("")
+	t.unloaded = true
+	return true
+}
+
+// empty drops all events. base is the ID of the one before the next. mu is held.
+func (t *Topic) empty(base string) {
 	t.first = t.end()
 	t.sent, t.unsent = t.first, 0
-	t.log, t.bytes, t.base, t.unloaded = nil, 0, "", true
-	return true
+	t.log, t.bytes, t.base = nil, 0, base
 }
 
 // waiting is of a member that waits for the store.
