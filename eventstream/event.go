@@ -47,20 +47,20 @@ func (e *Event) append(b []byte) []byte {
 		b = append(b, '\n')
 	}
 	if e.ID != "" {
-		b = append(b, "id: "...)
-		b = append(b, e.ID...)
-		b = append(b, '\n')
+		b = appendLine(b, "id: ", e.ID)
 	}
 	if e.Type != "" {
-		b = append(b, "event: "...)
-		b = append(b, e.Type...)
-		b = append(b, '\n')
+		b = appendLine(b, "event: ", e.Type)
 	}
 	// Without a data line nothing is dispatched.
 	if e.Data != "" || e.Type != "" || e.ID == "" && e.Retry <= 0 {
 		b = appendData(b, e.Data)
 	}
 	return append(b, '\n')
+}
+
+func appendLine(b []byte, name, value string) []byte {
+	return append(append(append(b, name...), value...), '\n')
 }
 
 // appendData appends a field for each line of data.
@@ -73,9 +73,7 @@ func appendData(b []byte, data string) []byte {
 				rest = strings.TrimPrefix(rest, "\n")
 			}
 		}
-		b = append(b, "data: "...)
-		b = append(b, line...)
-		b = append(b, '\n')
+		b = appendLine(b, "data: ", line)
 		if data = rest; !more {
 			return b
 		}

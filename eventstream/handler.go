@@ -68,12 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	head.Set("Content-Type", "text/event-stream")
-	if len(head["Cache-Control"]) == 0 {
-		// What compresses or caches on the way might also hold events back.
-		head.Set("Cache-Control", "no-cache, no-transform")
-	}
-	head.Set("X-Accel-Buffering", "no") // nginx
+	setHead(head, "text/event-stream", "no-cache, no-transform")
 	zip := h.o.Compression && acceptsGzip(head, r) && len(head["Content-Encoding"]) == 0
 	if r.Method == http.MethodHead {
 		if zip {
@@ -88,6 +83,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.open(w, r, zip)
+}
+
+// setHead sets the fields of a response that is not to be held back on the way. caching is its Cache-Control, unless
+// there is one: what compresses or caches on the way might also hold events back.
+func setHead(head http.Header, mediaType, caching string) {
+	head.Set("Content-Type", mediaType)
+	if len(head["Cache-Control"]) == 0 {
+		head.Set("Cache-Control", caching)
+	}
+	head.Set("X-Accel-Buffering", "no") // nginx
 }
 
 // enter reserves room for a stream.

@@ -74,12 +74,7 @@ func NewPoll(o *PollOptions) (*PollHandler, error) {
 // ServeHTTP implements http.Handler. It returns when the poll waits, and the request's
 // context ends then; on net/http's server when the poll has ended.
 func (h *PollHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	head := w.Header()
-	head.Set("Content-Type", h.o.ContentType)
-	if len(head["Cache-Control"]) == 0 {
-		head.Set("Cache-Control", "no-store, no-transform")
-	}
-	head.Set("X-Accel-Buffering", "no") // nginx
+	setHead(w.Header(), h.o.ContentType, "no-store, no-transform")
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusOK)
 		return

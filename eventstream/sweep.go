@@ -17,17 +17,11 @@ const parts = 8
 const atOnce = 256
 
 func (h *Handler) setTicks(heartbeat, age time.Duration) {
-	switch {
-	case heartbeat < 0 && age == 0:
-		return
-	case heartbeat < 0:
-		h.tick = age / parts
-	case age == 0:
-		h.tick = heartbeat / parts
-	default:
-		h.tick = min(heartbeat, age) / parts
+	for _, d := range []time.Duration{heartbeat, age} {
+		if tick := max(d/parts, time.Millisecond); d > 0 && (h.tick == 0 || tick < h.tick) {
+			h.tick = tick
+		}
 	}
-	h.tick = max(h.tick, time.Millisecond)
 	if heartbeat > 0 {
 		h.beatAfter = inTicks(heartbeat, h.tick)
 	}
