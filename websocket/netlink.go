@@ -11,7 +11,6 @@ import (
 	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/stream"
-	"github.com/chert-http/chert/internal/takeover"
 )
 
 // This file is WebSockets on servers other than chert's, and those of Options.Serve.
@@ -22,17 +21,15 @@ var netLimits = conn.Limits{WriteStall: int64(30 * time.Second)}
 // netLink is a net.Conn as a takeover.Link: one goroutine reads and calls the session, and
 // while something is queued another writes.
 type netLink struct {
-	c    *stream.Conn
+	*stream.Conn
 	s    *session
 	left int64 // when Conn.Read returned last, of Now
 }
 
-var _ takeover.Link = (*netLink)(nil)
-
 func newNetLink(nc net.Conn, c *Conn) *netLink {
-	l := &netLink{c: stream.New(nc, &netLimits, nil, nil), s: (*session)(c)}
-	l.c.Share()
-	l.c.Switch(l.s)
+	l := &netLink{Conn: stream.New(nc, &netLimits, nil, nil), s: (*session)(c)}
+	l.Share()
+	l.Switch(l.s)
 	return l
 }
 
@@ -63,7 +60,7 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 	nc.SetDeadline(time.Time{}) // those of the server
 	l := newNetLink(nc, c)
 	p, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	l.c.Unread(p)
+	l.Unread(p)
 	c.link = l
 	return nil
 }
@@ -71,21 +68,15 @@ func hijack(w http.ResponseWriter, c *Conn) error {
 // run drives the session until the connection ends.
 func (l *netLink) run() {
 	l.Post(func() link.Next { return link.Requeue }) // the session begins even if the client sends nothing
-	l.c.Run(l.s)
+	l.Conn.Run(l.s)
 }
 
-// Buffered and the following implement takeover.Link.
-func (l *netLink) Buffered() []byte                           { return l.c.Buffered() }
-func (l *netLink) Discard(n int)                              { l.c.Discard(n) }
-func (l *netLink) OnLoop() bool                               { return false }
+// Quick and the following implement what takeover.Link has besides a Conn's.
 func (l *netLink) Quick() bool                                { return true }
-func (l *netLink) SetDeadline(ns int64)                       { l.c.SetDeadline(ns) }
-func (l *netLink) Now() int64                                 { return l.c.Now() }
-func (l *netLink) Post(f func() link.Next)                    { l.c.Post(f) }
-func (l *netLink) Offer(a, b []byte, limit int) (bool, error) { return l.c.Out().Offer(a, b, limit) }
-func (l *netLink) Follow(f func())                            { l.c.Out().Follow(outbox.FollowerFunc(f)) }
-func (l *netLink) LocalAddr() net.Addr                        { return l.c.NetConn().LocalAddr() }
-func (l *netLink) RemoteAddr() net.Addr                       { return l.c.NetConn().RemoteAddr() }
+func (l *netLink) Offer(a, b []byte, limit int) (bool, error) { return l.Out().Offer(a, b, limit) }
+func (l *netLink) Follow(f func())                            { l.Out().Follow(outbox.FollowerFunc(f)) }
+func (l *netLink) LocalAddr() net.Addr                        { return l.NetConn().LocalAddr() }
+func (l *netLink) RemoteAddr() net.Addr                       { return l.NetConn().RemoteAddr() }
 
 func (l *netLink) Run() (ok bool) {
 	return exec.Call(l.s.Run, func(e exec.End) { l.s.h.logEnd(l.RemoteAddr(), e) })

@@ -53,13 +53,13 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 		stop := context.AfterFunc(ctx, func() { l.Post(func() link.Next { return link.More }) })
 		defer stop()
 	}
-	switch next := l.c.Drive(ctx, link.Elsewhere); {
+	switch next := l.Drive(ctx, link.Elsewhere); {
 	case s.pending:
 		return s.typ, s.message(), nil
 	case next == link.Elsewhere:
 		return 0, nil, ctx.Err()
 	default:
-		l.c.End(next)
+		l.End(next)
 		return 0, nil, s.closeError()
 	}
 }
@@ -97,7 +97,7 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 			c.Close(CodeNormal, "")
 			l.run()
 		default:
-			l.c.End(c.failed(errInternal)) // the server logs the panic
+			l.End(c.failed(errInternal)) // the server logs the panic
 		}
 	})
 }

@@ -7,15 +7,12 @@ import (
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/exec"
 	"github.com/chert-http/chert/internal/link"
-	"github.com/chert-http/chert/internal/takeover"
 	"github.com/chert-http/chert/internal/timer"
 	"github.com/chert-http/chert/internal/wsframe"
 )
 
 // session is a Conn as a takeover.Session: it receives.
 type session Conn
-
-var _ takeover.Session = (*session)(nil)
 
 func (s *session) conn() *Conn { return (*Conn)(s) }
 
