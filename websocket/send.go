@@ -51,7 +51,6 @@ func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) er
 	h := wsframe.Header{Fin: true, RSV1: compressed, Op: op, Length: int64(len(p))}
 	if n := wsframe.MaxHeader + len(p); c.gathers(n) {
 		c.out.B = append(h.Append(c.out.B), p...)
-		c.gathered()
 		return nil
 	}
 	c.flush()
@@ -66,7 +65,6 @@ func (c *Conn) frame(op wsframe.Opcode, compressed bool, p []byte, limit int) er
 func (c *Conn) put(frame []byte, limit int) error {
 	if c.gathers(len(frame)) {
 		c.out.B = append(c.out.B, frame...)
-		c.gathered()
 		return nil
 	}
 	c.flush()
@@ -74,8 +72,11 @@ func (c *Conn) put(frame []byte, limit int) error {
 }
 
 // gathers makes room in out for n bytes, or reports false if they are to be sent at
-// once.
+// once. If there is enough in out, that is sent.
 func (c *Conn) gathers(n int) bool {
+	if c.out != nil && len(c.out.B) >= corkSize {
+		c.flush()
+	}
 	if !c.corked || c.much || n > corkFrame {
 		return false
 	}
@@ -84,13 +85,6 @@ func (c *Conn) gathers(n int) bool {
 	}
 	c.out = c.out.Grow(n)
 	return true
-}
-
-// gathered is called when something has been added to out.
-func (c *Conn) gathered() {
-	if len(c.out.B) >= corkSize {
-		c.flush()
-	}
 }
 
 // offer passes a and then b to the Link. The error is ErrSlow or net.ErrClosed.
@@ -128,10 +122,9 @@ func (c *Conn) flush() {
 
 // sendClose sends a Close frame, once, and reports whether it did.
 func (c *Conn) sendClose(code wsframe.Code, reason string) bool {
-	if c.closed.Load() {
+	if c.closed.Swap(true) {
 		return false
 	}
-	c.closed.Store(true)
 	var b [2 + wsframe.MaxControl]byte
 	c.put(wsframe.AppendClose(b[:0], code, reason), -1)
 	return true
