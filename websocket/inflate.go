@@ -37,24 +37,22 @@ func (s *session) inflate(onLoop bool) (later bool, _ *wsframe.Error) {
 	out, err := wsdeflate.Inflate(b.B, data, window, limit)
 	b.B = out
 	s.weight = uint8(min(int(s.weight)+(len(out)+deflatedCosts*len(data))/(inlineInflate/batch), batch))
-	switch {
-	case err == nil && (s.typ != TypeText || utf8.Valid(out)):
+	if err == nil && (s.typ != TypeText || utf8.Valid(out)) {
 		if window != nil {
 			window.Add(out, d.params.ClientBits)
 		}
 		s.release()
 		s.msg, s.packed = b, false
 		return false, nil
-	case err == wsdeflate.ErrTooBig && short:
-		b.Release()
-		return true, nil
 	}
 	b.Release()
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return false, &wsframe.Error{Code: wsframe.CodeInvalid, Reason: "invalid UTF-8"}
-	case wsdeflate.ErrTooBig:
-		return false, &wsframe.Error{Code: wsframe.CodeTooBig, Reason: err.Error()}
+	case err != wsdeflate.ErrTooBig:
+		return false, &wsframe.Error{Code: wsframe.CodeInvalid, Reason: err.Error()}
+	case short:
+		return true, nil
 	}
-	return false, &wsframe.Error{Code: wsframe.CodeInvalid, Reason: err.Error()}
+	return false, &wsframe.Error{Code: wsframe.CodeTooBig, Reason: err.Error()}
 }
