@@ -71,38 +71,30 @@ func (e *Ending) handed(c *Client) (watched bool) {
 	if o.watcher != nil && !o.keep() {
 		o.watcher = nil
 	}
-	e.mu.Lock()
-	e.watcher, e.returned = o.watcher, true
-	over := e.over
-	e.mu.Unlock()
-	if over {
-		e.notify(c)
-	}
+	e.note(c, func() { e.watcher, e.returned = o.watcher, true })
 	return o.watcher != nil
 }
 
 // Over is called when what continues the response has ended: complete, unless some of it
 // was lost. Only the first call counts. No lock may be held, and it does not wait.
 func (e *Ending) Over(c *Client, lost int64, complete bool) {
-	e.mu.Lock()
-	first := !e.over
-	if first {
-		e.over, e.complete = true, complete && lost == 0
-		e.body.Add(-lost)
-	}
-	returned := e.returned
-	e.mu.Unlock()
-	if first && returned {
-		e.notify(c)
-	}
+	e.note(c, func() {
+		if !e.over {
+			e.over, e.complete = true, complete && lost == 0
+			e.body.Add(-lost)
+		}
+	})
 }
 
-// notify is called once, when the handler has returned and all is over.
-func (e *Ending) notify(c *Client) {
+// note makes a change with mu held, and notifies the watcher, once, when the handler has returned and all is over.
+func (e *Ending) note(c *Client, change func()) {
 	e.mu.Lock()
-	o := Outcome{watcher: e.watcher, c: c}
-	e.watcher = nil
-	o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
+	change()
+	o := Outcome{c: c}
+	if e.returned && e.over {
+		o.watcher, e.watcher = e.watcher, nil
+		o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
+	}
 	e.mu.Unlock()
 	if o.Watched() {
 		o.notify(0)
