@@ -77,7 +77,7 @@ type Config struct {
 // locals caches the local addresses of connections: there are few, and idle
 // connections share them. Safe for concurrent use.
 type locals struct {
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	seen map[netip.AddrPort]*net.Addr
 }
 
@@ -100,14 +100,12 @@ func (cfg *Config) LocalAddrOf(fd int) *net.Addr {
 	}
 	key := tcp.AddrPort()
 	l := &cfg.locals
-	l.mu.RLock()
-	same, ok := l.seen[key]
-	l.mu.RUnlock()
-	if ok {
-		return same
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	same := l.seen[key]
+	if same != nil {
+		return same
+	}
 	if l.seen == nil {
 		l.seen = make(map[netip.AddrPort]*net.Addr)
 	}
