@@ -154,13 +154,15 @@ func (c *Client) Unanswered(p tally.Proto, status int, w stats.Way, driving bool
 	c.Link.Tally().Answer(driving, tally.AnswerOf(p, tally.ClassOf(status), w), "", nil, false)
 }
 
-// late counts a limit of time that an error of the connection reports, in a handler.
-// by is one that the server or the handler has set; otherwise it was a stall.
-func (c *Client) late(by time.Time, id tally.ID) {
+// overdue counts a limit of time that an error of the connection reports, in a handler.
+// limit, called with life held, is one that the server or the handler has set; otherwise it was a stall.
+func (x *Exchange) overdue(limit func() time.Time, id tally.ID) {
+	var by time.Time
+	x.use(func() { by = limit() })
 	if by.IsZero() || time.Now().Before(by) {
 		id = tally.LateStall
 	}
-	c.Link.Tally().Add(false, id, 1)
+	x.c.Link.Tally().Add(false, id, 1)
 }
 
 // ErrLate ends a stream whose handler has not written until its write deadline. That has been counted, and is not the

@@ -101,9 +101,7 @@ func (b *Body) read(p []byte) (n int, err error) {
 		own := late && b.hurry.Load()
 		b.timedOut = b.timedOut || late && !own
 		if late && !own {
-			var by time.Time
-			b.x.use(func() { by = b.x.readDeadline() })
-			b.x.c.late(by, tally.LateRead)
+			b.x.overdue(b.x.readDeadline, tally.LateRead)
 		}
 		// As with net/http: the deadline of a body with a length may be moved
 		// and the read tried again; everything else is final.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,9 +146,7 @@ func (w *Response) fail(err error) {
 // late counts the first error of the connection, if that is a limit of time.
 func (w *Response) late(err error) {
 	if err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded) {
-		var by time.Time
-		w.x.use(func() { by = w.x.writeBy() })
-		w.x.c.late(by, tally.LateWrite)
+		w.x.overdue(w.x.writeBy, tally.LateWrite)
 	}
 }
 
@@ -423,7 +420,7 @@ func (w *Response) complain(format string) {
 			break
 		}
 	}
-	w.x.c.Logf(format, at.Function+" ("+path.Base(at.File)+":"+strconv.Itoa(at.Line)+")")
+	w.x.c.Logf(format, fmt.Sprintf("%s (%s:%d)", at.Function, path.Base(at.File), at.Line))
 }
 
 // BodyAllowed reports whether a response with this status may have content (RFC
