@@ -93,17 +93,16 @@ func (x *exchange) gather(p []byte) error {
 		w.out = append(w.out, p...)
 		return nil
 	}
-	have := w.out
-	w.out = w.out[:0]
-	return x.pass(have, p)
+	return x.pass(p)
 }
 
-// pass passes a and then b to the Link. When the handler has returned it does not wait for
+// pass passes what was gathered and then p to the Link. When the handler has returned it does not wait for
 // the client on a loop, and on a goroutine no client that reads when it has sent its body.
-func (x *exchange) pass(a, b []byte) error {
+func (x *exchange) pass(p []byte) error {
 	w := x.writing
 	w.begun = true
-	if w.last = (conn.Write{A: a, B: b}); x.Res.Done {
+	w.last = conn.Write{A: w.out, B: p}
+	if w.out = w.out[:0]; x.Res.Done {
 		w.last.DiscardInput = x.body != nil && x.skipsBody()
 	} else {
 		w.last.Wait = conn.ForRoom
@@ -117,12 +116,10 @@ func (x *exchange) pass(a, b []byte) error {
 func (x *exchange) skipsBody() bool { return x.Res.CloseAfter.Load() && x.body.Unfinished() }
 
 func (x *exchange) Flush() error {
-	w := x.writing
-	have := w.out
-	if w.out = w.out[:0]; len(have) == 0 {
+	if len(x.writing.out) == 0 {
 		return nil
 	}
-	return x.pass(have, nil)
+	return x.pass(nil)
 }
 
 func (x *exchange) Release() { x.s.release() }
@@ -153,9 +150,7 @@ func (x *exchange) Finish(h http.Header, short bool) conn.Next {
 	switch {
 	case w.Err != nil:
 		return bridge.Failure(w.Err)
-	case x.Res.CloseAfter.Load():
-		return conn.Close
-	case short:
+	case x.Res.CloseAfter.Load() || short:
 		// RFC 9112 section 8: the client relies on Content-Length; only closing
 		// the connection tells it that the body is incomplete.
 		return conn.Close

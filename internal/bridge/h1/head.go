@@ -229,13 +229,11 @@ func (s *Session) lingers() bool {
 func (x *exchange) decideType(add *extra, p []byte) {
 	h := &x.writing.head
 	switch {
-	case x.writing.Status == http.StatusNotModified:
-		// RFC 9110 section 15.4.5: metadata beyond what a cache needs to select
-		// is omitted.
-		h.contentType.cut, h.length.cut, h.encoding.cut = true, true, true
 	case !bridge.BodyAllowed(x.writing.Status):
-		// RFC 9110 section 8.6: no Content-Length with 1xx and 204.
-		h.length.cut, h.encoding.cut = true, true
+		// RFC 9110 section 8.6: no Content-Length with 1xx and 204. Section 15.4.5: metadata beyond
+		// what a cache needs to select is omitted from a 304.
+		h.length.cut = true
+		h.contentType.cut = h.contentType.cut || x.writing.Status == http.StatusNotModified
 	case !h.coded && h.contentType.absent() && h.encoding.value == "" && len(p) > 0:
 		add.contentType = bridge.ContentType(p)
 	}
