@@ -185,17 +185,12 @@ func (s *Session) serveDirect(r *request, busy bool) (next conn.Next, served boo
 	r.time.Select(s.Link.Tally(), now != 0)
 	r.s, r.answered, r.failed = s, false, false
 	s.direct = r
-	if ran, _ := s.Link.Do((*handling)(r)); !ran {
-		s.direct = nil
-		s.release()
-		s.account(r)
-		return conn.Close, false
-	}
+	ran, _ := s.Link.Do((*handling)(r))
 	if s.direct = nil; r.time.Lost() {
 		s.Found(s)
 	}
 	switch {
-	case r.failed: // r may still be in use, so it is not kept
+	case !ran || r.failed: // r may still be in use, so it is not kept
 		outbound.Drop(r.x.Plan(), reason.None)
 		s.release()
 		s.account(r)
@@ -304,7 +299,6 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	if d := a.WriteLimit(s.WriteTimeout); d > 0 {
 		w.Deadline = conn.Earlier(sys.Nanotime()+int64(d), 0)
 	}
-	o := bridge.OutcomeOf(&a)
 	if !r.time.Counted(s.Link.Tally(), s.Link.OnLoop(), s.answer(a.Status), r.x.Pattern()) {
 		t, id, pattern := r.time, s.answer(a.Status), r.x.Pattern()
 		defer func() { t.Account(s.Link.Tally(), s.Link.OnLoop(), id, pattern) }()
@@ -312,7 +306,8 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	if err := s.Link.Send(w); err != nil { // r may belong to another request from here on
 		next = bridge.Failure(err)
 	}
-	if o.Watched() {
+	if a.Watcher != nil {
+		o := bridge.OutcomeOf(&a)
 		s.follow(&o)
 	}
 	return next
