@@ -52,11 +52,7 @@ type lasting struct {
 	ended  atomic.Bool // by End, as a whole
 }
 
-var (
-	_ takeover.Stream = (*lasting)(nil)
-	_ conn.Session    = (*lasting)(nil)
-	_ conn.Speaker    = (*lasting)(nil)
-)
+var _ conn.Speaker = (*lasting)(nil)
 
 func (l *lasting) count(begun bool) {
 	l.c.Count(tally.EventStreamsBegun, begun)

@@ -16,10 +16,9 @@ type streamWriter struct{ *Response }
 func (w streamWriter) Push(string, *http.PushOptions) error { return http.ErrNotSupported }
 
 var (
-	_ http.ResponseWriter = hijackable{}
-	_ http.Hijacker       = hijackable{}
-	_ http.Pusher         = streamWriter{}
-	_ takeover.Writer     = streamWriter{}
-	_ takeover.Budgeted   = streamWriter{}
-	_ takeover.Streamer   = streamWriter{}
+	_ http.Hijacker     = hijackable{}
+	_ http.Pusher       = streamWriter{}
+	_ takeover.Writer   = streamWriter{}
+	_ takeover.Budgeted = streamWriter{}
+	_ takeover.Streamer = streamWriter{}
 )

@@ -190,11 +190,6 @@ func (t *taken) Now() int64 {
 func (t *taken) Post(f func() conn.Next) { t.link().Post(f) }
 func (t *taken) SetDeadline(ns int64)    { t.link().SetDeadline(ns) }
 
-var (
-	_ takeover.Link = (*taken)(nil)
-	_ conn.Session  = (*taken)(nil)
-)
-
 func (t *taken) Speaks() string { return "WebSocket" }
 
 // count counts t, which begins or has ended.

@@ -48,9 +48,8 @@ type forwarded struct {
 }
 
 var (
-	_ conn.Speaker    = (*forwarded)(nil)
-	_ outbound.Client = (*forwarded)(nil)
-	_ conn.Duplex     = (*forwarded)(nil)
+	_ conn.Speaker = (*forwarded)(nil)
+	_ conn.Duplex  = (*forwarded)(nil)
 )
 
 // maxAhead is how much a client may send of its next requests while it waits.
