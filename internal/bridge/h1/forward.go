@@ -97,7 +97,7 @@ func (f *forwarded) begin() conn.Next {
 	}
 	f.begun, f.inside = true, true
 	if f.gather > 0 {
-		data, used, _ := f.in.next(b[:f.gather])
+		data, used, _, _ := f.in.next(b[:f.gather], &f.s.cfg.Head)
 		f.x.Hold(data, !f.in.open)
 		f.link.Discard(used)
 	}

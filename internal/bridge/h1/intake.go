@@ -23,24 +23,24 @@ func intakeOf(h *http1.Request) intake {
 }
 
 // next returns the next part of the body, in the memory of b, and how much of b was read for it. The capacity of
-// data ends with that. The body is open, and its trailer section has not begun.
-func (in *intake) next(b []byte) (data []byte, used int, err error) {
-	if !in.chunked {
-		n := int(min(int64(len(b)), in.remain))
-		in.remain -= int64(n)
+// data ends with that. After the last chunk it is the trailer section, with its fields in b; used is 0 if that has
+// not arrived. The body is open.
+func (in *intake) next(b []byte, lim *http1.Limits) (data []byte, used int, fields []http1.Field, err error) {
+	switch {
+	case in.tail:
+		used, fields, err = http1.ParseTrailer(b, nil, &in.trailer, lim)
+		in.open = used == 0
+	case in.chunked:
+		var n int
+		n, used, in.tail, err = in.dec.Decode(b, b)
+		data = b[:n:used]
+	default:
+		used = int(min(int64(len(b)), in.remain))
+		in.remain -= int64(used)
 		in.open = in.remain > 0
-		return b[:n:n], n, nil
+		data = b[:used:used]
 	}
-	n, used, done, err := in.dec.Decode(b, b)
-	in.tail = done
-	return b[:n:used], used, err
-}
-
-// section reads the trailer section from the start of b; n is 0 if it has not arrived.
-func (in *intake) section(b []byte, lim *http1.Limits) (n int, fields []http1.Field, err error) {
-	n, fields, err = http1.ParseTrailer(b, nil, &in.trailer, lim)
-	in.open = n == 0
-	return n, fields, err
+	return data, used, fields, err
 }
 
 // skippable reports whether so much of the body is left that it can be skipped.
@@ -69,18 +69,10 @@ func (s *Session) skip(in intake) conn.Next {
 func (k *skipping) Data(eof bool) conn.Next {
 	l := k.s.Link
 	for k.in.open {
-		b := l.Buffered()
 		if eof {
 			return conn.Close
 		}
-		var data []byte
-		var used int
-		var err error
-		if k.in.tail {
-			used, _, err = k.in.section(b, &k.s.cfg.Head)
-		} else {
-			data, used, err = k.in.next(b)
-		}
+		data, used, _, err := k.in.next(l.Buffered(), &k.s.cfg.Head)
 		k.left -= len(data)
 		switch {
 		case err != nil || k.left < 0:

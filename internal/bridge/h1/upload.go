@@ -29,28 +29,20 @@ func (f *forwarded) pump() conn.Next {
 			}
 		}
 		b := f.link.Buffered()
-		if len(b) == 0 {
+		data, used, fields, err := f.in.next(b, &f.s.cfg.Head)
+		f.x.Upload(data)
+		switch {
+		case err != nil:
+			return f.malformed()
+		case used == 0:
 			return f.awaitBody()
 		}
-		if f.in.tail {
-			n, fields, err := f.in.section(b, &f.s.cfg.Head)
-			switch {
-			case err != nil:
-				return f.malformed()
-			case n == 0:
-				return f.awaitBody()
-			}
-			f.x.UploadEnd(forward.AppendTrailer(nil, b, fields))
-			f.link.Discard(n)
-			break
-		}
-		data, used, err := f.in.next(b)
-		f.x.Upload(data)
-		if err != nil {
-			return f.malformed()
+		var trailer []byte
+		if f.in.tail && !f.in.open {
+			trailer = forward.AppendTrailer(nil, b, fields)
 		}
 		if f.link.Discard(used); !f.in.open {
-			f.x.UploadEnd(nil)
+			f.x.UploadEnd(trailer)
 		}
 	}
 	f.link.SetDeadline(f.deadline)
