@@ -103,12 +103,7 @@ func (e *Ending) note(c *Client, change func()) {
 
 // ending returns that of a response that was passed on, or nil. It is the handler's, as
 // rare is.
-func (x *Exchange) ending() *Ending {
-	if x.rare == nil {
-		return nil
-	}
-	return x.rare.ending
-}
+func (x *Exchange) ending() *Ending { return x.few().ending }
 
 // handOver is called when the handler has returned that has passed on the response, or has
 // taken the connection from the server.
@@ -118,10 +113,9 @@ func (x *Exchange) handOver() {
 		return
 	}
 	x.removeFiles()
-	if !e.handed(x.c) {
-		if t, ok := x.rare.taken.(*taken); ok {
-			t.unwatched()
-		}
+	watched := e.handed(x.c)
+	if t, ok := x.rare.taken.(*taken); ok && !watched && !x.Shared {
+		t.aside.Store(nil) // nothing watches for the end, and there is no stream
 	}
 }
 

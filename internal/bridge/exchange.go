@@ -76,6 +76,16 @@ func (x *Exchange) seldom() *rare {
 	return x.rare
 }
 
+// few returns what is known of x.rare, which must not be changed.
+func (x *Exchange) few() *rare {
+	if x.rare == nil {
+		return &noRare
+	}
+	return x.rare
+}
+
+var noRare rare
+
 // Bits of Exchange.facts: of the client, of the handler, and of its context.
 const (
 	// unread: not every byte of the request has been read. Afterwards an end of stream means
@@ -154,17 +164,12 @@ func (x *Exchange) limitReads(until time.Time) (restore func()) {
 	return func() { x.use(func() { x.peer().SetReadDeadline(x.readDeadline()) }) }
 }
 
-func (x *Exchange) readDeadline() time.Time {
-	if x.rare == nil {
-		return time.Time{}
-	}
-	return x.rare.readBy
-}
+func (x *Exchange) readDeadline() time.Time { return x.few().readBy }
 
 // writeBy is when the response was to be sent, as the handler or WriteTimeout has it. life is held.
 func (x *Exchange) writeBy() time.Time {
-	if x.rare != nil && x.rare.ownWrite {
-		return x.rare.writeBy
+	if r := x.few(); r.ownWrite {
+		return r.writeBy
 	}
 	if d := x.c.WriteTimeout; d > 0 {
 		return time.Now().Add(d - time.Duration(sys.Nanotime()-x.Time.Since))
@@ -217,7 +222,7 @@ func (x *Exchange) Serve() conn.Next {
 		// would be lost. A client that has only closed its side still reads.
 		panic(http.ErrAbortHandler)
 	default:
-		if by := x.readDeadline(); !by.IsZero() {
+		if by := x.few().readBy; !by.IsZero() {
 			x.peer().SetReadDeadline(by)
 		}
 		if d := x.c.WriteTimeout; d > 0 {

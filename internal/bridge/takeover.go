@@ -97,12 +97,7 @@ func (w *Response) passOn(status int, exact bool, take func(c *Client) *Ending) 
 }
 
 // Taken returns the session that has taken over the connection, or nil.
-func (x *Exchange) Taken() conn.Session {
-	if x.rare == nil {
-		return nil
-	}
-	return x.rare.taken
-}
+func (x *Exchange) Taken() conn.Session { return x.few().taken }
 
 // taken is a connection that was taken over, or a stream: the takeover.Link of its Session, and
 // the conn.Session of the Link below.
@@ -131,13 +126,6 @@ const (
 type aside struct {
 	Ending        // for watchers
 	stream Stream // which was taken over; nil if it is a connection; immutable
-}
-
-// unwatched is called when the handler has returned, and nothing watches for the end.
-func (t *taken) unwatched() {
-	if t.stream() == nil {
-		t.aside.Store(nil)
-	}
 }
 
 // stream returns the Stream that was taken over; nil if it is a connection.
