@@ -163,11 +163,7 @@ func crcShift(n int) uint32 {
 // acceptsGzip reports whether the client of a request prefers gzip to no coding, and adds
 // to the response's fields that it matters.
 func acceptsGzip(head http.Header, r *http.Request) bool {
-	vary := false
-	for _, v := range head["Vary"] {
-		vary = vary || v == "*" || field.HasToken(v, "Accept-Encoding")
-	}
-	if !vary {
+	if vary := strings.Join(head["Vary"], ","); !field.HasToken(vary, "*") && !field.HasToken(vary, "Accept-Encoding") {
 		head.Add("Vary", "Accept-Encoding")
 	}
 	c, _ := coding.Choose([]byte(strings.Join(r.Header["Accept-Encoding"], ",")), coding.Set(0).With(coding.Gzip), nil)

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,8 +216,8 @@ func (h *Handler) check(r *http.Request) (accept string, no *refusal) {
 	case r.ProtoMajor >= 2:
 		// Not 426, which must have Upgrade (RFC 9110 section 15.5.22): there is none (RFC 9113 section 8.2.2).
 		return "", &refusal{http.StatusBadRequest, "the request is no extended CONNECT"}
-	case !r.ProtoAtLeast(1, 1) || !hasToken(r.Header["Connection"], "upgrade") ||
-		!hasToken(r.Header["Upgrade"], "websocket"):
+	case !r.ProtoAtLeast(1, 1) || !field.HasToken(list(r, "Connection"), "upgrade") ||
+		!field.HasToken(list(r, "Upgrade"), "websocket"):
 		return "", &refusal{http.StatusUpgradeRequired, "the request is no upgrade to websocket"}
 	case len(r.Header["Sec-Websocket-Version"]) != 1 || r.Header.Get("Sec-Websocket-Version") != "13":
 		return "", &refusal{http.StatusUpgradeRequired, "the version is not 13"}
@@ -277,18 +276,14 @@ func (h *Handler) allows(r *http.Request) bool {
 // choose returns which subprotocol is used, from 1, or 0.
 func (h *Handler) choose(r *http.Request) uint8 {
 	for i, p := range h.o.Subprotocols {
-		for _, v := range r.Header["Sec-Websocket-Protocol"] {
-			for offered := range strings.SplitSeq(v, ",") {
-				if strings.Trim(offered, " \t") == p {
-					return uint8(i + 1)
-				}
+		for offered := range strings.SplitSeq(list(r, "Sec-Websocket-Protocol"), ",") {
+			if strings.Trim(offered, " \t") == p {
+				return uint8(i + 1)
 			}
 		}
 	}
 	return 0
 }
 
-// hasToken reports whether one of the values has the token, in any case.
-func hasToken(values []string, token string) bool {
-	return slices.ContainsFunc(values, func(v string) bool { return field.HasToken(v, token) })
-}
+// list returns a field that may have several lines, which are one list (RFC 9110 section 5.3). name is canonical.
+func list(r *http.Request, name string) string { return strings.Join(r.Header[name], ",") }
