@@ -144,21 +144,13 @@ func (t *taken) link() link.Link {
 	return t.c.Link
 }
 
-// Buffered and the following implement link.Link. Those that each message calls convert no
+// Buffered and the following implement link.Link. Those that each message calls most convert no
 // interface.
 func (t *taken) Buffered() []byte {
 	if st := t.stream(); st != nil {
 		return st.Buffered()
 	}
 	return t.c.Link.Buffered()
-}
-
-func (t *taken) Discard(n int) {
-	if st := t.stream(); st != nil {
-		st.Discard(n)
-		return
-	}
-	t.c.Link.Discard(n)
 }
 
 func (t *taken) OnLoop() bool {
@@ -168,13 +160,8 @@ func (t *taken) OnLoop() bool {
 	return t.c.Link.OnLoop()
 }
 
-func (t *taken) Now() int64 {
-	if st := t.stream(); st != nil {
-		return st.Now()
-	}
-	return t.c.Link.Now()
-}
-
+func (t *taken) Discard(n int)           { t.link().Discard(n) }
+func (t *taken) Now() int64              { return t.link().Now() }
 func (t *taken) Post(f func() conn.Next) { t.link().Post(f) }
 func (t *taken) SetDeadline(ns int64)    { t.link().SetDeadline(ns) }
 
