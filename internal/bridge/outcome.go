@@ -93,6 +93,22 @@ func (c *Client) Follow(t Tail, o *Outcome) {
 	}
 }
 
+// FollowAlone is Follow of the connection by an owner that runs no user code, which the watcher is.
+func (c *Client) FollowAlone(o *Outcome) {
+	f := follows.Get().(*Outcome)
+	*f = *o
+	f.c = c
+	if ran, _ := c.Link.Do(f); !ran {
+		f.Run()
+	}
+	*f = Outcome{}
+	follows.Put(f)
+}
+
+// Run and Ended implement conn.UserCode.
+func (o *Outcome) Run()             { o.c.Follow(o.c.Link.Out(), o) }
+func (o *Outcome) Ended(e exec.End) { o.c.LogEnd(e) }
+
 // keep reports whether the watcher can be notified later. If not, what it has taken is given
 // back now.
 func (o *Outcome) keep() (kept bool) {

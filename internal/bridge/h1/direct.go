@@ -43,7 +43,6 @@ type request struct {
 	time    bridge.Timing
 	// Of the handler: it has answered, or has not returned.
 	answered, failed bool
-	outcome          bridge.Outcome // see follow
 }
 
 var requests = sync.Pool{New: func() any {
@@ -243,7 +242,7 @@ func (h *handling) Ended(e exec.End) {
 // abandon ends the exchange of r, whose handler, or Done of its file, has panicked.
 func (s *Session) abandon(r *request) {
 	if o := bridge.Abandoned(&r.x); o.Watched() {
-		s.follow(&o)
+		s.FollowAlone(&o)
 	}
 	exec.Call(r.x.Drop, s.LogEnd)
 }
@@ -308,7 +307,7 @@ func (s *Session) sendDirect(r *request, now int64, more bool) (next conn.Next) 
 	}
 	if a.Watcher != nil {
 		o := bridge.OutcomeOf(&a)
-		s.follow(&o)
+		s.FollowAlone(&o)
 	}
 	return next
 }
@@ -323,24 +322,6 @@ func (s *Session) answer(status int) tally.ID {
 func (s *Session) account(r *request) {
 	r.time.Account(s.Link.Tally(), s.Link.OnLoop(), s.answer(0), r.x.Pattern())
 }
-
-// follow notifies the watcher of a direct answer of its delivery. The watcher is
-// user code.
-func (s *Session) follow(o *bridge.Outcome) {
-	f := requests.Get().(*request)
-	f.s, f.outcome = s, *o
-	if ran, _ := s.Link.Do((*following)(f)); !ran {
-		(*following)(f).Run()
-	}
-	f.s, f.outcome = nil, bridge.Outcome{}
-	requests.Put(f)
-}
-
-// following is a watcher as conn.UserCode.
-type following request
-
-func (f *following) Run()             { f.s.Follow(f.s.Link.Out(), &f.outcome) }
-func (f *following) Ended(e exec.End) { f.s.LogEnd(e) }
 
 // Check implements conn.Holder.
 func (r *request) Check() (err error) {
