@@ -48,9 +48,6 @@ type extra struct {
 func (x *exchange) Head(status int, h http.Header) {
 	w := x.writing
 	w.out = http1.AppendStatusLine(w.out, min(x.minor, 1), status)
-	if len(h) == 0 {
-		return
-	}
 	var few [16]string
 	keys, trailers := sortedKeys(few[:0], h, nil)
 	w.head.trailers = trailers
@@ -293,9 +290,6 @@ func (e *extra) append(b []byte) []byte {
 // appendHeader writes h sorted by name, without the excluded keys and those
 // that are not field names.
 func appendHeader(b []byte, h http.Header, exclude []string) []byte {
-	if len(h) == 0 {
-		return b
-	}
 	var few [16]string
 	keys, _ := sortedKeys(few[:0], h, exclude)
 	for _, k := range keys {
@@ -319,8 +313,6 @@ func sortedKeys(keys []string, h http.Header, exclude []string) (_ []string, tra
 			trailers = true
 		}
 	}
-	if len(keys) > 1 {
-		slices.Sort(keys)
-	}
+	slices.Sort(keys)
 	return keys, trailers
 }
