@@ -418,8 +418,11 @@ func TestPlacementInlineMethods(t *testing.T) {
 		defer nc.Close()
 		io.Copy(nc, rw)
 	})
+	over := make(chan struct{})
+	defer close(over)
 	p.handle("/timeout", http.TimeoutHandler(hf(func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
+		<-over // if it returned, TimeoutHandler might notice that first and send 200
 	}), 5*time.Millisecond, "too late").ServeHTTP)
 	p.handle("/intime", http.TimeoutHandler(hf(func(w http.ResponseWriter, r *http.Request) {
 		put(w, "in time")
