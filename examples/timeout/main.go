@@ -28,12 +28,14 @@ func main() {
 	}
 }
 
+const tooSlow = "too slow\n"
+
 // handler has one route within the limit and one without. TimeoutHandler
 // buffers the whole response until it is complete, so streams must stay
 // outside.
 func handler(limit time.Duration) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /sleep", http.TimeoutHandler(http.HandlerFunc(sleep), limit, "too slow\n"))
+	mux.Handle("GET /sleep", http.TimeoutHandler(http.HandlerFunc(sleep), limit, tooSlow))
 	mux.HandleFunc("GET /unbounded/sleep", sleep)
 	return mux
 }
@@ -48,5 +50,8 @@ func sleep(w http.ResponseWriter, r *http.Request) {
 	case <-time.After(d):
 		io.WriteString(w, "slept\n")
 	case <-r.Context().Done(): // the limit, or the client
+		// TimeoutHandler sends this if it notices the handler's end first.
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, tooSlow)
 	}
 }
