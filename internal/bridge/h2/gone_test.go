@@ -122,7 +122,7 @@ func TestDeadlineOfASilentHandler(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		if kind != "oracle" {
-			if n := cs.Stats().Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 2 {
+			if n := upToDate(t, cs).Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 2 {
 				t.Errorf("limits of time: %+v", n) // each once, though one has read since
 			}
 		}

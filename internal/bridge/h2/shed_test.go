@@ -29,9 +29,9 @@ func TestShedIsShown(t *testing.T) {
 			return len(all) == 1 && all[0].Stage == "write"
 		})
 		c.Close()
-		servertest.Eventually(t, "the connection's end", func() bool { return srv.Stats().Connections.Open == 0 })
+		servertest.Eventually(t, "the connection's end", func() bool { return upToDate(t, srv).Connections.Open == 0 })
 		n := uint64(0)
-		for _, r := range srv.Stats().Requests {
+		for _, r := range upToDate(t, srv).Requests {
 			n += r.N
 		}
 		if n != 1 {
