@@ -72,8 +72,9 @@ func (s *service) ready(ctx context.Context, bindings []*binding) {
 	}
 	for _, left := range p.Passed() {
 		if left.Network == "fd" {
-			s.errs.Printf("the socket fd:%s of systemd is not used; listen on it, or remove it from its unit",
-				left.Address)
+			// By its number, as others may have its name: all of a unit do.
+			s.errs.Printf("the socket fd:%s of systemd is not used; listen on fd:%d, or remove it from its unit",
+				left.Address, left.Number)
 		}
 	}
 	p.Ready()

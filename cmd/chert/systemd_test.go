@@ -179,6 +179,8 @@ func TestSocketActivation(t *testing.T) {
 		{"all", []string{"web", "web"}, nil, []int{0, 1}, ""},
 		{"by name", []string{"a", "b"}, []string{"--listen", "fd:b"}, []int{1}, "the socket fd:a of systemd is not used"},
 		{"by number", []string{"web", "web"}, []string{"--listen", "fd:4"}, []int{1}, "the socket fd:web of systemd is not used"},
+		{"the first of a name", []string{"web", "web"}, []string{"--listen", "fd:web"}, []int{0},
+			"the socket fd:web of systemd is not used; listen on fd:4, or"},
 		{"in another order", []string{"a", "b"}, []string{"--listen", "fd:b", "--listen", "fd:a"}, []int{1, 0}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
