@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -52,6 +53,9 @@ func (f *logFormat) Type() string { return "format" }
 func (f *logFormat) Set(s string) error {
 	v := logFormat(s)
 	if _, ok := logFormats[v]; !ok && v != logOff {
+		if strings.ContainsAny(s, `/\.`) {
+			return fmt.Errorf("want %s, not a file; in a configuration log = { file = %q } has one", logNames, s)
+		}
 		return errors.New("want " + logNames)
 	}
 	*f = v

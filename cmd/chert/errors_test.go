@@ -105,6 +105,8 @@ func TestUsageErrors(t *testing.T) {
 			`chert: invalid argument "unix:s" for "-l, --listen" flag: it is given already` + seeServe},
 		{[]string{"serve", "--log", "xml"},
 			`chert: invalid argument "xml" for "--log" flag: want off, common, combined, vhost, text or json` + seeServe},
+		{[]string{"serve", "--log", "access.log"}, `chert: invalid argument "access.log" for "--log" flag: want off, common, combined, ` +
+			`vhost, text or json, not a file; in a configuration log = { file = "access.log" } has one` + seeServe},
 		{[]string{"serve", "--quiet", "--log", "text"},
 			`chert: --quiet and --log text contradict each other; leave one out` + seeServe},
 		{[]string{"serve", "--shutdown-timeout", "-1s"},
