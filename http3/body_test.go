@@ -119,21 +119,27 @@ func TestAnswers(t *testing.T) {
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/read" {
+		switch r.URL.Path {
+		case "/held":
+			w.WriteHeader(http.StatusOK)
+			fallthrough
+		case "/read":
 			io.Copy(w, r.Body)
 		}
 	})})
 	c := s.raw()
-	e := c.open(false, headers(with(path(post, "/read"), "expect: 100-continue")...))
-	if h, p, err := e.next(); err != nil || h.Type != codec.FrameHeaders || decode(t, p)[0] != ":status: 100" {
-		t.Fatal(h, p, err)
+	for _, p := range []string{"/read", "/held"} {
+		e := c.open(false, headers(with(path(post, p), "expect: 100-continue")...))
+		if h, p, err := e.next(); err != nil || h.Type != codec.FrameHeaders || decode(t, p)[0] != ":status: 100" {
+			t.Fatal(h, p, err)
+		}
+		e.Write(data("hello"))
+		e.Close()
+		if a := e.read(); a.body != "hello" || a.ending() != "200" {
+			t.Errorf("%+v", a)
+		}
 	}
-	e.Write(data("hello"))
-	e.Close()
-	if a := e.read(); a.body != "hello" || a.ending() != "200" {
-		t.Errorf("%+v", a)
-	}
-	e = c.open(false, headers(with(path(post, "/"), "expect: 100-continue")...))
+	e := c.open(false, headers(with(path(post, "/"), "expect: 100-continue")...))
 	if a := e.read(); a.ending() != "200" || a.interim != nil {
 		t.Errorf("%+v", a)
 	}

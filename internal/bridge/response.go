@@ -43,6 +43,9 @@ type Response struct {
 	FullDuplex atomic.Bool
 	// canContinue: a client that waits for 100 (Continue) may still get it.
 	canContinue atomic.Bool
+	// LateContinue: it may after WriteHeader and Write too, while they hold the head back.
+	// Immutable. Over HTTP/1 it may not, as with net/http.
+	LateContinue bool
 	// ownDeadline: the handler has set a read deadline.
 	ownDeadline atomic.Bool
 	// taken is the connection after Hijack.
@@ -118,7 +121,7 @@ func (w *Response) WriteHeader(code int) {
 
 // head makes the head of a response that has none and may still get one. mu is held.
 func (w *Response) head(code int) {
-	if code != http.StatusSwitchingProtocols {
+	if code != http.StatusSwitchingProtocols && !w.LateContinue {
 		w.noContinue()
 	}
 	w.begin()
@@ -166,7 +169,8 @@ func (w *Response) sendContinue() {
 	}
 	// RFC 9110 section 7.8: the 100 that a body waits for comes before a 101,
 	// which the message still holds.
-	if !w.wroteHeader || w.Status == http.StatusSwitchingProtocols && w.Err == nil {
+	held := w.wroteHeader && (w.Status == http.StatusSwitchingProtocols || w.LateContinue && !w.HeadOut)
+	if !w.wroteHeader || held && w.Err == nil {
 		w.begin()
 		w.failed(w.x.m.Interim(http.StatusContinue, nil))
 	}
@@ -196,10 +200,10 @@ func (w *Response) beginWrite(n int) error {
 		}
 		return err
 	}
-	if w.wroteHeader {
-		w.noContinue()
-	} else {
+	if !w.wroteHeader {
 		w.head(http.StatusOK)
+	} else if !w.LateContinue {
+		w.noContinue()
 	}
 	if n == 0 {
 		return nil

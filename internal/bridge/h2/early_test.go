@@ -195,6 +195,44 @@ func TestEarlyResponseExpected(t *testing.T) {
 	})
 }
 
+// A client that waits for 100 (Continue) gets it as long as the head has not been sent, also if
+// WriteHeader or Write has been called.
+func TestContinueBeforeHeldHead(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/head":
+				w.WriteHeader(http.StatusCreated)
+			case "/write":
+				io.WriteString(w, "he")
+			case "/flush":
+				w.(http.Flusher).Flush()
+			}
+			io.Copy(w, r.Body)
+		})})
+		c := s.raw()
+		for i, tt := range []struct{ path, first, body string }{
+			{"/head", "100", "llo"}, {"/write", "100", "hello"}, {"/flush", "200", "llo"},
+		} {
+			id := uint32(2*i + 1)
+			c.headers(id, false, with(path(post, tt.path), "expect: 100-continue")...)
+			c.send()
+			first := ""
+			for first == "" {
+				if f, ok := c.next().(*http2.HeadersFrame); ok {
+					first = must(c.dec.DecodeFull(f.HeaderBlockFragment()))[0].Value
+				}
+			}
+			c.fr.WriteData(id, true, []byte("llo"))
+			c.send()
+			if a := c.read(id); first != tt.first || a.body != tt.body {
+				t.Errorf("%s: %s, then %+v", tt.path, first, a)
+			}
+		}
+	})
+}
+
 // A connection whose early answers linger is idle, and ends with its server, which resets
 // them: Shutdown and tests' servers do not wait for them.
 func TestEarlyResponseShutdown(t *testing.T) {

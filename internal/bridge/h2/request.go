@@ -202,6 +202,7 @@ func (st *stream) makeRequest(r *request, end bool) error {
 		st.awaits = t.Expect
 		// As with net/http, a read that has timed out is not tried again.
 		st.SetBody(new(bridge.Body), true, true, t.Expect)
+		st.Res.LateContinue = true
 	}
 	return nil
 }

@@ -167,6 +167,7 @@ func (st *stream) initBody(t *section.Target, end bool) {
 	st.Req.ContentLength = t.Length
 	// As with net/http over HTTP/2, a read that has timed out is not tried again.
 	st.SetBody(&st.reqBody, true, true, t.Expect)
+	st.Res.LateContinue = true
 }
 
 // readHead reads and judges the fields of the request. end: it has no body.
