@@ -163,6 +163,9 @@ func (s *Session) Expired() conn.Next {
 		switch {
 		case s.pinged != 0 && passed(s.pinged+s.cfg.PingTime):
 			s.Link.Tally().Late(s.Link.OnLoop(), tally.LatePing)
+			if f := s.cfg.CountError; f != nil {
+				f("conn_close_lost_ping") // net/http's name
+			}
 			return conn.Reset
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now

@@ -251,7 +251,9 @@ func TestCloseEndsRead(t *testing.T) {
 func TestPingTimeout(t *testing.T) {
 	t.Parallel()
 	each(t, "oracle", func(t *testing.T, kind string) {
-		s := serve(t, kind, &chert.Server{HTTP2: &http.HTTP2Config{SendPingTimeout: 50 * time.Millisecond, PingTimeout: 2 * time.Second}, Handler: hf(hello)})
+		counted := make(chan string, 10)
+		s := serve(t, kind, &chert.Server{HTTP2: &http.HTTP2Config{SendPingTimeout: 50 * time.Millisecond, PingTimeout: 2 * time.Second,
+			CountError: func(name string) { counted <- name }}, Handler: hf(hello)})
 		c := s.raw()
 		for range 3 {
 			for {
@@ -264,6 +266,9 @@ func TestPingTimeout(t *testing.T) {
 		}
 		if a := c.read(1); !a.closed || a.pings == 0 {
 			t.Errorf("%+v", a)
+		}
+		if name := servertest.Await(t, counted, "a count"); name != "conn_close_lost_ping" {
+			t.Errorf("counted %s", name)
 		}
 	})
 }
