@@ -31,7 +31,7 @@ func sessionOf(slots *loop.Semaphore) (*Session, *stream) {
 	s := &Session{cfg: &Config{Config: cfg}}
 	s.Client.Config, s.Client.Link = cfg, deadLink{}
 	st := &stream{exchange: new(exchange), s: s, id: 1, state: stateRunning}
-	s.streams.add(st)
+	s.streams = append(s.streams, st)
 	return s, st
 }
 
@@ -265,7 +265,7 @@ func TestStallOfEachAnswer(t *testing.T) {
 	section.InitBudgets(&s.resets, &s.useless, false, 0)
 	s.cfg.Shared.Limits.WriteStall = stall
 	b := &stream{exchange: new(exchange), s: s, id: 3, state: stateRunning}
-	s.streams.add(b)
+	s.streams = append(s.streams, b)
 	wait := func(st *stream) {
 		s.mu.Lock()
 		st.become(stateSending)
@@ -286,10 +286,10 @@ func TestStallOfEachAnswer(t *testing.T) {
 	} {
 		l.now = step.at
 		step.do()
-		if ok := s.streams.get(1) != nil; ok != step.a {
+		if ok := s.streamLocked(1) != nil; ok != step.a {
 			t.Errorf("at %d: the first: %t", step.at, ok)
 		}
-		if ok := s.streams.get(3) != nil; ok != step.b {
+		if ok := s.streamLocked(3) != nil; ok != step.b {
 			t.Errorf("at %d: the second: %t", step.at, ok)
 		}
 	}

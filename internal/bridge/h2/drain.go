@@ -217,7 +217,7 @@ func (s *Session) expireStreams(now int64) {
 		return by > 0 && by <= now
 	}
 	var late []func()
-	for st := range s.streams.all() {
+	for _, st := range s.streams {
 		if t := st.tunnel; t != nil && t.session != nil && due(t.deadline) {
 			t.deadline = 0
 			late = append(late, func() { t.call(t.session.Expired) })
@@ -261,7 +261,7 @@ func (s *Session) expireStreams(now int64) {
 func (s *Session) stopStreams(since int64) {
 	var all []func()
 	s.mu.Lock()
-	for st := range s.streams.all() {
+	for _, st := range s.streams {
 		if t := st.tunnel; t != nil && t.session != nil && !t.stopped {
 			t.stopped = true
 			all = append(all, func() { t.call(func() conn.Next { return t.session.Drain(since) }) })

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/chert-http/chert/internal/bridge"
@@ -52,7 +53,7 @@ func (s *Session) Closed(hijacked bool) {
 	s.mu.Lock()
 	s.out = s.out.Drop() // what has been added since is no DATA
 	s.closeAllLocked()
-	for st := range s.streams.all() { // those with a Run, whose Done will not be called
+	for _, st := range s.streams { // those with a Run, whose Done will not be called
 		st.dropRestLocked()
 		st.dropFollowerLocked()
 		if !st.made() {
@@ -84,7 +85,7 @@ func (s *Session) abort(err error) {
 		s.over = err
 	}
 	var all []*stream
-	for st := range s.streams.all() {
+	for _, st := range s.streams {
 		if st.err == nil {
 			st.err = err
 		}
@@ -101,7 +102,7 @@ func (s *Session) abort(err error) {
 
 // closeAllLocked closes all streams, after abort. It is the owner's.
 func (s *Session) closeAllLocked() {
-	for st := range s.streams.all() {
+	for _, st := range slices.Backward(s.streams) { // which leave the Session
 		st.closeLocked(nil)
 	}
 }
@@ -158,7 +159,7 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	}
 	s.count("stream_", code)
 	s.mu.Lock()
-	st := s.streams.get(id)
+	st := s.streamLocked(id)
 	s.rstLocked(id, code)
 	if st != nil {
 		st.closeLocked(err)
@@ -280,7 +281,7 @@ func (st *stream) retireLocked() {
 		s.lingering = without(s.lingering, st)
 	}
 	st.become(stateClosed)
-	s.streams.remove(st)
+	s.streams = without(s.streams, st)
 	st.unkeepLocked()
 	if s.over == nil {
 		s.rememberLocked(st.id, st.byUs())

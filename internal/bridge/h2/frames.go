@@ -79,7 +79,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	defer s.mu.Unlock()
 	s.order.known = s.order.known || s.peer.NoPriorities
 	if more := int64(s.peer.InitialWindow) - int64(before); more != 0 {
-		for st := range s.streams.all() {
+		for _, st := range s.streams {
 			if !st.closed() && !st.sendWindow.Add(more) { // one that is has no window any more
 				return errConnWindow
 			}
@@ -132,7 +132,7 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		s.wakeNextLocked()
 		return nil
 	}
-	st := s.streams.get(h.Stream)
+	st := s.streamLocked(h.Stream)
 	if st == nil || st.closed() {
 		return nil // it may have ended meanwhile
 	}
@@ -149,7 +149,7 @@ func (s *Session) onReset(h http2.Header, p []byte) error {
 		return errIdle
 	}
 	s.mu.Lock()
-	st := s.streams.get(h.Stream)
+	st := s.streamLocked(h.Stream)
 	if st == nil || st.closed() || st.state == stateLingering {
 		defer s.mu.Unlock()
 		if st != nil && !st.closed() { // it has its answer
@@ -186,7 +186,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	if !s.inflow.Avail.Take(h.Length) {
 		return nil, errConnFlow
 	}
-	st := s.streams.get(h.Stream)
+	st := s.streamLocked(h.Stream)
 	if st == nil || st.closed() || st.remoteClosed {
 		s.refundLocked(nil, h.Length)
 		if byUs, _ := s.wasClosedLocked(h.Stream, st); byUs {

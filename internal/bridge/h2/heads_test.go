@@ -103,9 +103,9 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			l.shard.Init(nil)
 			s.Client.Link = l
 			s.sendWindow = streams // of DATA: a byte each
-			s.streams = table{}
+			s.streams = nil
 			ended := func() (n int) {
-				for st := range s.streams.all() {
+				for _, st := range s.streams {
 					if st.state == stateAnswered {
 						n++
 					}
@@ -123,7 +123,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 			for i := range uint32(streams) {
 				st := &stream{exchange: new(exchange), s: s, id: 2*i + 1, state: stateRunning, sendWindow: 1}
 				s.mu.Lock()
-				s.streams.add(st)
+				s.streams = append(s.streams, st)
 				s.mu.Unlock()
 				wg.Go(func() {
 					if err := tt.send(st); err != nil {
@@ -200,7 +200,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		l.shard.Init(nil)
 		s.Client.Link = l
 		l.Out().Offer(make([]byte, outbox.QueueLimit), nil, -1)
-		s.streams = table{}
+		s.streams = nil
 		s.mu.Lock()
 		s.roomLocked(maxOut)
 		s.out.B = append(s.out.B, make([]byte, maxOut)...)
@@ -213,7 +213,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		} {
 			st := &stream{exchange: new(exchange), s: s, id: uint32(2*i + 1), state: stateRunning}
 			s.mu.Lock()
-			s.streams.add(st)
+			s.streams = append(s.streams, st)
 			s.mu.Unlock()
 			ended[i] = make(chan bool)
 			go func() {
@@ -228,7 +228,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 		}
 		s.mu.Lock()
 		if tt.over {
-			s.streams.get(3).writeBy = 1
+			s.streamLocked(3).writeBy = 1
 		}
 		s.mu.Unlock()
 		l.accept(1 << 20)

@@ -17,7 +17,7 @@ func (s *Session) Speaks() string { return "HTTP/2" }
 func (s *Session) Running(owner bool, before int64, f func(r stats.Request, since int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for st := range s.streams.all() {
+	for _, st := range s.streams {
 		// Other goroutines may read what was set before the handler began, on a goroutine.
 		if owner || st.state > stateDirect {
 			st.inspect(owner, before, f)

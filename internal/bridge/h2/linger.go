@@ -31,7 +31,7 @@ func (st *stream) lingeredLocked() {
 }
 
 // busyLocked reports whether there are streams besides those that linger.
-func (s *Session) busyLocked() bool { return s.streams.len() > len(s.lingering) }
+func (s *Session) busyLocked() bool { return len(s.streams) > len(s.lingering) }
 
 // expireLingeringLocked resets the streams that have lingered for long enough.
 func (s *Session) expireLingeringLocked(now int64) {

@@ -17,7 +17,7 @@ func TestPlaceOfEndedStream(t *testing.T) {
 		{"ended", func(st *stream) { st.remoteClosed = true; st.become(stateAnswered) }, true},
 	} {
 		s, st, _ := quiet()
-		s.cfg.MaxStreams = s.streams.len()
+		s.cfg.MaxStreams = len(s.streams)
 		tt.set(st)
 		if got := s.open(101, new(request), true) != nil; got != tt.want {
 			t.Errorf("%s: another stream is accepted: %v, want %v", tt.name, got, tt.want)

@@ -35,7 +35,7 @@ func (s *Session) onPriority(h http2.Header, p []byte) error {
 	defer s.mu.Unlock()
 	o := &s.order
 	o.known = true
-	switch st := s.streams.get(id); {
+	switch st := s.streamLocked(id); {
 	case st != nil:
 		st.priority = priority
 		s.wakeNextLocked()

@@ -87,7 +87,7 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 	t, size := &r.t, r.fields.Size()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams.len() >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams ||
+	if len(s.streams) >= s.cfg.MaxStreams && s.openStreamsLocked() >= s.cfg.MaxStreams ||
 		section.TooMany(s.fields+size, s.cfg.List) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 		st.priority = s.priorityOfLocked(id, r.fields.Fields.Get(t.Priority))
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
-	s.streams.add(st)
+	s.streams = append(s.streams, st)
 	return st
 }
 
@@ -113,7 +113,7 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 // though the goroutine of their handler, which has returned, has not come back. An answer that
 // was passed on may end while the handler goes on.
 func (s *Session) openStreamsLocked() (n int) {
-	for st := range s.streams.all() {
+	for _, st := range s.streams {
 		if st.state != stateAnswered || !st.remoteClosed || st.lasting != nil && !st.lasting.returned {
 			n++
 		}
@@ -169,11 +169,11 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	switch {
 	case end:
 		s.rememberLocked(id, false)
-	case s.streams.len() < s.cfg.MaxStreams:
+	case len(s.streams) < s.cfg.MaxStreams:
 		st.s, st.exchange = s, newExchange()
 		st.inflow.Avail = http2.Window(s.cfg.StreamWindow)
 		st.become(stateLingering)
-		s.streams.add(st)
+		s.streams = append(s.streams, st)
 		s.lingerLocked(st)
 	default:
 		s.rstLocked(id, http2.NoError)
@@ -212,7 +212,7 @@ func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 	f := &r.fields.Fields
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.streams.get(h.Stream)
+	st := s.streamLocked(h.Stream)
 	byUs, known := s.wasClosedLocked(h.Stream, st)
 	switch {
 	case byUs && !f.Pseudo():

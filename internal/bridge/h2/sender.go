@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -32,9 +33,9 @@ const (
 // without it, by Session.pass.
 type sender struct {
 	mu      sync.Mutex
-	streams table   // that are not closed, or have a Run
-	fields  int     // of all streams, as SETTINGS_MAX_HEADER_LIST_SIZE counts
-	spare   *stream // for the next request, which saves most of them the pool
+	streams []*stream // that are not closed, or have a Run, in the order of their requests
+	fields  int       // of all streams, as SETTINGS_MAX_HEADER_LIST_SIZE counts
+	spare   *stream   // for the next request, which saves most of them the pool
 
 	out      *buf.Buf // frames that are ready; nil if there are none
 	sending  bool     // a goroutine passes frames to the Link; others leave theirs in out
@@ -134,7 +135,7 @@ func (w *sender) writtenLocked(b batch, full bool, err error) {
 		if w.lost = true; w.over == nil {
 			w.over = err
 		}
-		for st := range w.streams.all() { // nothing more will be sent
+		for _, st := range w.streams { // nothing more will be sent
 			st.wakeLocked()
 		}
 		return
@@ -147,7 +148,7 @@ func (w *sender) dropLocked(b *buf.Buf) *buf.Buf {
 	for p := b.Bytes(); len(p) >= http2.HeaderLen; {
 		h := http2.ParseHeader(p)
 		p = p[min(http2.HeaderLen+int(h.Length), len(p)):]
-		st := w.streams.get(h.Stream)
+		st := w.streamLocked(h.Stream)
 		if st == nil || h.Type != http2.FrameData {
 			continue
 		}
@@ -237,6 +238,15 @@ func (w *sender) pingLocked(data uint64) {
 func (w *sender) openWindowLocked(id, n uint32) {
 	w.roomLocked(http2.HeaderLen + 4)
 	w.out.B = http2.AppendWindowUpdate(w.out.B, id, n)
+}
+
+// streamLocked returns the Session's stream with an id, nil if there is none.
+func (w *sender) streamLocked(id uint32) *stream {
+	i, ok := slices.BinarySearchFunc(w.streams, id, func(st *stream, id uint32) int { return cmp.Compare(st.id, id) })
+	if !ok {
+		return nil
+	}
+	return w.streams[i]
 }
 
 // pendLocked has the owner send the rest of st's answer. The time in which the client must

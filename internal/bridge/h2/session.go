@@ -297,7 +297,7 @@ func (s *Session) Writable() conn.Next {
 func (s *Session) Since(now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.streams.len() > 0 {
+	if len(s.streams) > 0 {
 		return -1
 	}
 	return min(s.since, now)

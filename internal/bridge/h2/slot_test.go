@@ -33,7 +33,7 @@ func TestSlotOfResetStream(t *testing.T) {
 	s.Config = &bridge.Config{Slots: loop.NewSemaphore(1, 1)}
 	s.cfg, s.Link = &Config{MaxStreams: 10}, l
 	st := &stream{s: s, id: 1, exchange: new(exchange)}
-	s.streams.add(st)
+	s.streams = append(s.streams, st)
 	if s.Slots.Acquire(new(other)) != loop.Admitted || st.acquire() || st.state != stateQueued {
 		t.Fatal("the stream does not wait")
 	}
@@ -48,7 +48,7 @@ func TestSlotOfResetStream(t *testing.T) {
 	if s.Slots.Acquire(new(other)) != loop.Admitted {
 		t.Error("the slot is lost")
 	}
-	if st.state != stateClosed || s.streams.len() != 0 {
+	if st.state != stateClosed || len(s.streams) != 0 {
 		t.Errorf("the stream is %v", st.state)
 	}
 	s.Slots.Release()

@@ -87,8 +87,8 @@ func TestCloseInEveryState(t *testing.T) {
 			continue // see TestEndWhenASlotWasGiven
 		}
 		st.closeLocked(new(resetError))
-		if st.state != want || (s.streams.len() > 0) != (want == stateReset) {
-			t.Errorf("%v: then %v, of %d streams", from, st.state, s.streams.len())
+		if st.state != want || (len(s.streams) > 0) != (want == stateReset) {
+			t.Errorf("%v: then %v, of %d streams", from, st.state, len(s.streams))
 		}
 		if len(s.deferred)+len(s.lingering) > 0 {
 			t.Errorf("%v: it is kept", from)

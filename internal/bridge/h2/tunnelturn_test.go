@@ -35,7 +35,7 @@ func TestTunnelsTakeTurns(t *testing.T) {
 	for id := uint32(1); id < 2*all; id += 2 {
 		st := &stream{s: s, id: id, state: stateSending}
 		st.tunnel = &tunnel{offers: offers{st: st}, session: &one}
-		s.streams.add(st)
+		s.streams = append(s.streams, st)
 		st.feedLater()
 	}
 	// The time is over whenever it is asked for.

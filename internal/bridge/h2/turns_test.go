@@ -93,9 +93,9 @@ func TestTrailersAfterResetAreCharged(t *testing.T) {
 		}
 		s, l := fed(in)
 		s.lastID = 1
-		s.streams = table{}
+		s.streams = nil
 		if running {
-			s.streams.add(&stream{exchange: new(exchange), s: s, id: 1, state: stateReset})
+			s.streams = append(s.streams, &stream{exchange: new(exchange), s: s, id: 1, state: stateReset})
 		} else {
 			s.rememberLocked(1, true)
 		}
