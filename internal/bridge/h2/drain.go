@@ -3,6 +3,7 @@ package h2
 import (
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/chert-http/chert/internal/bridge"
@@ -87,8 +88,10 @@ func (s *Session) goAwayLocked(code http2.ErrCode, reason string) {
 // endLingeringLocked resets the streams that linger on a connection that is to end, if there are no
 // others.
 func (s *Session) endLingeringLocked() {
-	if len(s.lingering) > 0 && (s.drain.last || s.leaving) && !s.busyLocked() && !s.full {
-		s.expireLingeringLocked(math.MaxInt64)
+	if s.lingering > 0 && (s.drain.last || s.leaving) && !s.busyLocked() && !s.full {
+		for _, st := range slices.Backward(s.streams) { // which leave the Session
+			st.lingeredLocked()
+		}
 	}
 }
 
@@ -127,9 +130,6 @@ func (s *Session) setDeadlineLocked() {
 		}
 	}
 	sooner(s.expiresBy)
-	if len(s.lingering) > 0 {
-		sooner(s.lingering[0].lingerBy)
-	}
 	s.Link.SetDeadline(by)
 }
 
@@ -177,7 +177,6 @@ func (s *Session) Expired() conn.Next {
 	s.expireStreams(now)
 	next := conn.More
 	s.mu.Lock()
-	s.expireLingeringLocked(now)
 	if passed(s.idleByLocked()) {
 		s.Link.Tally().Late(s.Link.OnLoop(), tally.LateIdle)
 		s.goAwayLocked(http2.NoError, "")
@@ -201,8 +200,8 @@ func (s *Session) expireByLocked(by int64) {
 
 // expireStreams calls the sessions of tunnels whose deadlines have passed, ends the exchanges whose clients have not
 // sent their bodies in time, and resets streams: of answers that the client has left without a window for too long,
-// or that are pending beyond their write deadlines, and of handlers that run beyond theirs, also if they do not
-// write: as with net/http, their contexts end.
+// or that are pending beyond their write deadlines, of handlers that run beyond theirs, also if they do not
+// write: as with net/http, their contexts end; and those that have lingered for long enough.
 func (s *Session) expireStreams(now int64) {
 	s.mu.Lock()
 	if s.expiresBy == 0 || now < s.expiresBy {
@@ -217,7 +216,7 @@ func (s *Session) expireStreams(now int64) {
 		return by > 0 && by <= now
 	}
 	var late []func()
-	for _, st := range s.streams {
+	for _, st := range slices.Backward(s.streams) { // some of which leave the Session
 		if t := st.tunnel; t != nil && t.session != nil && due(t.deadline) {
 			t.deadline = 0
 			late = append(late, func() { t.call(t.session.Expired) })
@@ -249,6 +248,8 @@ func (s *Session) expireStreams(now int64) {
 				}
 				st.Gone(true)
 			})
+		case due(st.lingerBy):
+			st.lingeredLocked()
 		}
 	}
 	s.mu.Unlock()

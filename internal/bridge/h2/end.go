@@ -278,7 +278,7 @@ func (st *stream) retireLocked() {
 	case st.state == stateDeferred: // which only the owner closes
 		s.deferred = without(s.deferred, st)
 	case st.lingerBy != 0:
-		s.lingering = without(s.lingering, st)
+		s.lingering--
 	}
 	st.become(stateClosed)
 	s.streams = without(s.streams, st)

@@ -17,7 +17,8 @@ import (
 // it: it is idle without other streams, and when it ends the reset leaves at once.
 func (s *Session) lingerLocked(st *stream) {
 	st.lingerBy = s.Link.Now() + int64(conn.LingerFor)
-	s.lingering = append(s.lingering, st)
+	s.lingering++
+	s.expiresBy = conn.Earlier(s.expiresBy, st.lingerBy)
 }
 
 // lingeredLocked closes a stream that has its answer, with a reset unless the client has ended it.
@@ -31,11 +32,4 @@ func (st *stream) lingeredLocked() {
 }
 
 // busyLocked reports whether there are streams besides those that linger.
-func (s *Session) busyLocked() bool { return len(s.streams) > len(s.lingering) }
-
-// expireLingeringLocked resets the streams that have lingered for long enough.
-func (s *Session) expireLingeringLocked(now int64) {
-	for len(s.lingering) > 0 && now >= s.lingering[0].lingerBy {
-		s.lingering[0].lingeredLocked()
-	}
-}
+func (s *Session) busyLocked() bool { return len(s.streams) > s.lingering }

@@ -55,7 +55,7 @@ type sender struct {
 	inflow    http2.Inflow
 	ahead     int // the sum of the streams' body.ahead
 	growth    growth
-	lingering []*stream // the oldest first; see linger
+	lingering int // streams; see linger
 
 	resets  bridge.Budget
 	useless bridge.Budget

@@ -90,7 +90,7 @@ func TestCloseInEveryState(t *testing.T) {
 		if st.state != want || (len(s.streams) > 0) != (want == stateReset) {
 			t.Errorf("%v: then %v, of %d streams", from, st.state, len(s.streams))
 		}
-		if len(s.deferred)+len(s.lingering) > 0 {
+		if len(s.deferred)+s.lingering > 0 {
 			t.Errorf("%v: it is kept", from)
 		}
 	}
