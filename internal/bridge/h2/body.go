@@ -159,7 +159,7 @@ func (st *stream) ReadBody(p []byte) (n int, err error) {
 		s.pass(nil) // what the client may wait for
 		stall := stallBy(s.Shared.Limits.ReadStall)
 		for n, err = st.readBodyLocked(p); n == 0 && err == nil; n, err = st.readBodyLocked(p) {
-			if err = st.wait(conn.Earlier(st.readBy, stall), false); err != nil {
+			if err = st.wait(conn.Earlier(st.readBy, stall)); err != nil {
 				break
 			}
 		}

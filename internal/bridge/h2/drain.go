@@ -115,7 +115,10 @@ func (s *Session) setDeadlineLocked() {
 	}
 	sooner(s.idleByLocked())
 	if stall := s.Shared.Limits.WriteStall; stall > 0 {
-		for _, st := range s.pending {
+		for _, st := range s.unsent {
+			if st.rest == nil {
+				continue // its goroutine has the time
+			}
 			if p := &st.rest.patience; p.by == 0 {
 				*p = patience{s.Link.Now() + stall, st.progressLocked()}
 				s.expiresBy = conn.Earlier(s.expiresBy, p.by)
@@ -226,7 +229,7 @@ func (s *Session) expireStreams(now int64) {
 			late = append(late, u.expired)
 		}
 		switch {
-		case st.rest != nil && !st.closed(): // it is in pending
+		case st.rest != nil && !st.closed(): // it is in unsent
 			overdue := due(st.writeBy)
 			if p := &st.rest.patience; due(p.by) { // settle measures again
 				p.by = 0

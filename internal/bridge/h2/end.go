@@ -218,7 +218,7 @@ func (st *stream) closeLocked(err error) {
 	}
 	// Now, not when its handler has returned: it would hold up others, and the handler may
 	// wait for it.
-	s.pending = without(s.pending, st)
+	s.unsent = without(s.unsent, st)
 	// A handler may read what has come also if the client has left. Its windows are given back at once, if
 	// what is kept in this way is not too much.
 	keep := (st.state == stateRunning || st.state == stateAnswered) && st.ownsBodyLocked()

@@ -116,7 +116,7 @@ func TestHeadsWaitForRoom(t *testing.T) {
 				servertest.Eventually(t, "handlers that wait", func() bool {
 					s.mu.Lock()
 					defer s.mu.Unlock()
-					return len(s.wanting)+len(s.pending)+ended() == n
+					return len(s.unsent)+ended() == n
 				})
 			}
 			var wg sync.WaitGroup
@@ -223,7 +223,7 @@ func TestHeadsPassTheTurnOn(t *testing.T) {
 			servertest.Eventually(t, "it waits", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return len(s.wanting) == i+1
+				return len(s.unsent) == i+1
 			})
 		}
 		s.mu.Lock()

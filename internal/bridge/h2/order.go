@@ -81,9 +81,9 @@ func (w *sender) beforeLocked(a, b *stream) bool {
 	return a.turn < b.turn
 }
 
-// bestLocked returns the first of those that windows let send, nil for none.
-func (w *sender) bestLocked(of []*stream) (best *stream) {
-	for _, st := range of {
+// bestLocked returns the stream whose turn it is to send, of those that windows let; nil for none.
+func (w *sender) bestLocked() (best *stream) {
+	for _, st := range w.unsent {
 		if (st.heading || st.sendWindow > 0 && w.sendWindow > 0) && (best == nil || w.beforeLocked(st, best)) {
 			best = st
 		}
@@ -93,34 +93,21 @@ func (w *sender) bestLocked(of []*stream) (best *stream) {
 
 // behindLocked reports whether another that is ready goes before st.
 func (w *sender) behindLocked(st *stream) bool {
-	if len(w.wanting)+len(w.pending) == 0 {
-		return false
-	}
-	for _, of := range [...][]*stream{w.wanting, w.pending} {
-		if b := w.bestLocked(of); b != nil && b != st && w.beforeLocked(b, st) {
-			return true
-		}
-	}
-	return false
+	b := w.bestLocked()
+	return b != nil && b != st && w.beforeLocked(b, st)
 }
 
 // wakeNextLocked wakes the stream whose turn it is to send, if there is room. It is called after
 // sending, and after changes of windows.
 func (s *Session) wakeNextLocked() {
-	if len(s.wanting)+len(s.pending) > 0 && !s.full {
-		s.wakeBestLocked()
-	}
-}
-
-func (s *Session) wakeBestLocked() {
-	if s.sending && s.outFullLocked() {
+	if s.full || s.sending && s.outFullLocked() {
 		return // the goroutine that sends calls this when it has
 	}
-	w, p := s.bestLocked(s.wanting), s.bestLocked(s.pending)
-	switch {
-	case w != nil && (p == nil || s.beforeLocked(w, p)):
-		w.wakeLocked()
-	case p != nil && !s.inData.Load():
+	switch st := s.bestLocked(); {
+	case st == nil:
+	case st.rest == nil:
+		st.wakeLocked()
+	case !s.inData.Load():
 		s.settleSoonLocked()
 	}
 }

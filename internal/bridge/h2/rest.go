@@ -9,7 +9,7 @@ import (
 // This file is what handlers leave of their answers for the owner to send.
 
 // rest is what of an answer the client takes later, for which no goroutine waits: the handler
-// has returned, or the answer outlives it. It is made when a stream joins Session.pending.
+// has returned, or the answer outlives it. It is made when a stream joins Session.unsent.
 type rest struct {
 	bytes    []byte   // never empty
 	buf      *buf.Buf // whose bytes they are; nil for others'
@@ -67,16 +67,13 @@ func (s *Session) pumpLocked(t *turn) {
 				return
 			}
 		}
-		st := s.bestLocked(s.pending)
-		if st == nil {
-			s.wakeNextLocked() // one that has waited for an answer that was pending until now
+		st := s.bestLocked()
+		if st == nil || st.rest == nil {
+			s.wakeNextLocked() // it may have waited for one that has sent its rest now
 			return
 		}
 		n := s.allowLocked(st, st.rest.len())
 		if n == 0 {
-			if w := s.bestLocked(s.wanting); w != nil && s.beforeLocked(w, st) {
-				w.wakeLocked()
-			}
 			s.starved = s.sending
 			return
 		}
@@ -97,7 +94,7 @@ func (s *Session) pumpOneLocked(st *stream, n int) {
 	}
 	tail := r.tail
 	r.tail = nil
-	s.pending = without(s.pending, st)
+	s.unsent = without(s.unsent, st)
 	st.dropRestLocked()
 	if !end {
 		st.lasting.settledLocked()

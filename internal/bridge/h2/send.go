@@ -205,7 +205,10 @@ func (st *stream) waitToSend(p *patience) (err error) {
 		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.progressLocked()}
 	}
 	if ready := s.hasRoomLocked(st) && (st.heading || s.allowLocked(st, 1) > 0); !ready && st.sendableLocked() == nil {
-		err = st.wait(conn.Earlier(st.writeBy, p.by), true)
+		s.unsent = append(s.unsent, st)
+		s.wakeNextLocked() // it may be behind one that was not woken
+		err = st.wait(conn.Earlier(st.writeBy, p.by))
+		s.unsent = without(s.unsent, st)
 	}
 	if e := st.sendableLocked(); e != nil {
 		return e
@@ -228,8 +231,8 @@ func (st *stream) stuckLocked(from progress) bool {
 }
 
 // wait waits until something of the stream changes, or it is until, of sys.Nanotime; 0 is never.
-// toSend: it waits for its turn to send. mu is held, but while it waits.
-func (st *stream) wait(until int64, toSend bool) error {
+// mu is held, but while it waits.
+func (st *stream) wait(until int64) error {
 	s := st.s
 	if until != 0 {
 		left := until - sys.Nanotime()
@@ -248,10 +251,6 @@ func (st *stream) wait(until int64, toSend bool) error {
 		c = sync.NewCond(&s.mu)
 		st.cond.Store(c)
 	}
-	if toSend {
-		s.wanting = append(s.wanting, st)
-		s.wakeNextLocked() // it may be behind one that was not woken
-	}
 	// The loop goes on without this goroutine. That takes a lock of the loop's, under
 	// which the session's is not taken.
 	st.place.Yield()
@@ -260,9 +259,6 @@ func (st *stream) wait(until int64, toSend bool) error {
 		s.mu.Unlock()
 		sched.Point(s.Link.Peer().RemoteAddr, uint64(st.id))
 		s.mu.Lock()
-	}
-	if toSend {
-		s.wanting = without(s.wanting, st)
 	}
 	return nil
 }

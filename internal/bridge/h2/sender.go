@@ -48,8 +48,7 @@ type sender struct {
 	sendWindow http2.Window
 	order      order
 	sentAll    int64     // bytes of DATA and header blocks of all streams
-	wanting    []*stream // whose goroutines wait to send
-	pending    []*stream // that have more to send, for which no goroutine waits
+	unsent     []*stream // that have more to send: their rest, or what goroutines wait to send
 	tableDue   bool      // the next header block must begin with http2.NoTable
 
 	inflow    http2.Inflow
@@ -253,7 +252,7 @@ func (w *sender) streamLocked(id uint32) *stream {
 // accept some of it begins when settle sees it.
 func (s *Session) pendLocked(st *stream, r *rest) {
 	st.rest = r
-	s.pending = append(s.pending, st)
+	s.unsent = append(s.unsent, st)
 	s.expireByLocked(st.writeBy)
 }
 
