@@ -246,14 +246,7 @@ func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err err
 		return false, err
 	}
 	s.putBlockLocked(st, r.block, len(body) == 0)
-	for len(body) > 0 && st.sent < sendTurn { // pump sends the rest in turns
-		n := s.allowLocked(st, len(body))
-		if n == 0 {
-			break
-		}
-		body, _ = s.putDataLocked(st, body, nil, n, n == len(body))
-	}
-	if len(body) == 0 {
+	if body, _ = s.sendLocked(st, body, nil, true); len(body) == 0 {
 		st.become(stateAnswered)
 		return false, nil
 	}

@@ -290,7 +290,7 @@ func (f *forwarded) Body(p []byte) error {
 		if !full || f.block == nil { // there was room for the head
 			s := f.st.s
 			s.mu.Lock()
-			err = f.offerBodyLocked(p)
+			err = f.offerBodyLocked(p, false)
 			s.mu.Unlock()
 			return f.gone(err)
 		}
@@ -304,8 +304,8 @@ func (f *forwarded) Body(p []byte) error {
 // is read from a server at a time.
 const bodyLimit = 64 << 10
 
-func (f *forwarded) offerBodyLocked(p []byte) error {
-	_, err := f.offerLocked(p, nil, bodyLimit)
+func (f *forwarded) offerBodyLocked(p []byte, end bool) error {
+	_, err := f.offerLocked(p, nil, bodyLimit, end)
 	if err == nil {
 		f.Given(len(p))
 	}
@@ -347,20 +347,16 @@ func (f *forwarded) Sent(int64) { f.loop.Do(f.goOn) }
 
 func (f *forwarded) pushLocked() (full bool, err error) {
 	st, s := f.st, f.st.s
-	out := false // END_STREAM is
+	last := f.ends && f.tail == nil // END_STREAM follows the last of these
+	out := last && (f.block != nil || len(f.body.Bytes()) > 0)
 	if f.block != nil {
-		out = f.ends && f.body == nil && f.tail == nil
-		s.putBlockLocked(st, f.block.B, out)
+		s.putBlockLocked(st, f.block.B, last && len(f.body.Bytes()) == 0)
 		f.block = f.block.Drop()
 	}
 	if b := f.body; b != nil {
 		f.body = nil
 		defer b.Release()
-		n := len(b.B)
-		if out = f.ends && f.tail == nil && st.rest == nil && s.allowLocked(st, n) == n; out {
-			s.putDataLocked(st, b.B, nil, n, true)
-			f.Given(n)
-		} else if err := f.offerBodyLocked(b.B); err != nil {
+		if err := f.offerBodyLocked(b.B, last); err != nil {
 			return false, err
 		}
 	}

@@ -22,7 +22,7 @@ func (o *offers) offer(a, b []byte, limit int, to *bridge.Ending) (much bool, er
 	s := o.st.s
 	s.mu.Lock()
 	s.makeRoom()
-	if much, err = o.offerLocked(a, b, limit); err == nil && to != nil {
+	if much, err = o.offerLocked(a, b, limit, false); err == nil && to != nil {
 		to.Given(len(a) + len(b)) // before the lock is given up, after which the answer may end
 	}
 	if s.mu.Unlock(); err == nil {
@@ -31,7 +31,8 @@ func (o *offers) offer(a, b []byte, limit int, to *bridge.Ending) (much bool, er
 	return much, err
 }
 
-func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
+// offerLocked is offer with mu held. end: if nothing is kept, END_STREAM is out with the last of them.
+func (o *offers) offerLocked(a, b []byte, limit int, end bool) (much bool, err error) {
 	st, s := o.st, o.st.s
 	if err := st.sendableLocked(); err != nil {
 		return false, err
@@ -43,12 +44,8 @@ func (o *offers) offerLocked(a, b []byte, limit int) (much bool, err error) {
 		o.owed = true
 		return true, outbox.ErrFull
 	}
-	for st.rest == nil && len(a)+len(b) > 0 {
-		n := s.allowLocked(st, len(a)+len(b))
-		if n == 0 {
-			break
-		}
-		a, b = s.putDataLocked(st, a, b, n, false)
+	if st.rest == nil {
+		a, b = s.sendLocked(st, a, b, end)
 	}
 	if len(a)+len(b) > 0 {
 		st.keepRestLocked(a, b)

@@ -109,20 +109,19 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 	if err != nil {
 		return err
 	}
-	out := false // END_STREAM is
+	last := end && tail == nil // END_STREAM follows the last of these
+	out := last && len(head)+len(a)+len(b) > 0
 	if len(head) > 0 {
 		if w := st.writing; w != nil {
 			st.status = int32(w.Status)
 		}
-		out = end && tail == nil && len(a)+len(b) == 0
-		s.putBlockLocked(st, head, out)
+		s.putBlockLocked(st, head, last && len(a)+len(b) == 0)
 	}
-	for p := (patience{}); len(a)+len(b) > 0; {
+	for p := (patience{}); ; {
+		a, b = s.sendLocked(st, a, b, last)
 		left := len(a) + len(b)
-		if n := s.allowLocked(st, left); n > 0 {
-			out = end && tail == nil && n == left
-			a, b = s.putDataLocked(st, a, b, n, out)
-			continue
+		if left == 0 {
+			break
 		}
 		// A full out may make room at once.
 		if end && left+trailers <= maxRest && (!s.outFullLocked() || s.full || s.sending) {

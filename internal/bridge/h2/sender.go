@@ -210,6 +210,19 @@ func (w *sender) putDataLocked(st *stream, a, b []byte, n int, end bool) (_, _ [
 	return a, b
 }
 
+// sendLocked sends of a and then b what windows and room permit, and returns what is left. end: the answer ends
+// with them.
+func (w *sender) sendLocked(st *stream, a, b []byte, end bool) (_, _ []byte) {
+	for len(a)+len(b) > 0 {
+		n := w.allowLocked(st, len(a)+len(b))
+		if n == 0 {
+			break
+		}
+		a, b = w.putDataLocked(st, a, b, n, end && n == len(a)+len(b))
+	}
+	return a, b
+}
+
 func (w *sender) putBlockLocked(st *stream, block []byte, end bool) {
 	if w.tableDue {
 		w.tableDue = false
