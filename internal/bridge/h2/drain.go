@@ -27,9 +27,9 @@ const drainTime = int64(time.Second)
 
 // The data of our PINGs.
 const (
-	pingAlive  = 0x63686572742e6c76
-	pingDrain  = 0x63686572742e6472
-	pingWindow = 0x63686572742e7764
+	pingAlive  = "chert.lv"
+	pingDrain  = "chert.dr"
+	pingWindow = "chert.wd"
 )
 
 // Drain implements conn.Session.
@@ -60,7 +60,7 @@ func (s *Session) beginDrainLocked() {
 	s.drain.by = s.Link.Now() + drainTime
 	s.roomLocked(64)
 	s.out.B = http2.AppendGoAway(s.out.B, math.MaxInt32, http2.NoError, "")
-	s.pingLocked(pingDrain)
+	s.pingLocked(false, []byte(pingDrain))
 }
 
 // endDrain sends the second GOAWAY: streams that come after it are refused.
@@ -173,7 +173,7 @@ func (s *Session) Expired() conn.Next {
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now
 			s.mu.Lock()
-			s.pingLocked(pingAlive)
+			s.pingLocked(false, []byte(pingAlive))
 			s.mu.Unlock()
 		}
 	}

@@ -97,7 +97,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 func (s *Session) onPing(h http2.Header, p []byte) {
 	if h.Has(http2.FlagAck) {
 		s.pinged = 0
-		switch binary.BigEndian.Uint64(p) {
+		switch string(p) {
 		case pingDrain:
 			if s.drain.by != 0 {
 				s.endDrain()
@@ -109,8 +109,7 @@ func (s *Session) onPing(h http2.Header, p []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.roomLocked(http2.HeaderLen + 8)
-	s.out.B = http2.AppendPing(s.out.B, true, p)
+	s.pingLocked(true, p)
 }
 
 // onWindowUpdate is RFC 9113 section 6.9.
@@ -129,15 +128,8 @@ func (s *Session) onWindowUpdate(h http2.Header, p []byte) error {
 		if !s.sendWindow.Add(int64(n)) {
 			return errConnWindow
 		}
-		s.wakeNextLocked()
-		return nil
-	}
-	st := s.streamLocked(h.Stream)
-	if st == nil || st.closed() {
-		return nil // it may have ended meanwhile
-	}
-	if !st.sendWindow.Add(int64(n)) {
-		return errWindow
+	} else if st := s.streamLocked(h.Stream); st != nil && !st.closed() && !st.sendWindow.Add(int64(n)) {
+		return errWindow // one of which there is none may have ended meanwhile
 	}
 	s.wakeNextLocked()
 	return nil

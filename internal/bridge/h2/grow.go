@@ -33,7 +33,7 @@ func (st *stream) sampleLocked(n int) {
 		return
 	}
 	g.began, g.read = sys.Nanotime(), 0
-	s.pingLocked(pingWindow)
+	s.pingLocked(false, []byte(pingWindow))
 }
 
 // sampled is called with the answer to pingWindow.

@@ -51,7 +51,6 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(0)
 		return nil, errRefused
 	}
-	s.useless.Refund(section.UsefulWorth)
 	s.touch()
 	if s.takesDirect(r, end) {
 		r.st, st.direct = st, r
@@ -105,6 +104,7 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 	}
 	st.turn = s.order.turn // or new streams would hold up the others
 	s.streams = append(s.streams, st)
+	s.useless.Refund(section.UsefulWorth)
 	return st
 }
 

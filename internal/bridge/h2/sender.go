@@ -2,7 +2,6 @@ package h2
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -58,10 +57,9 @@ type sender struct {
 
 	resets  bridge.Budget
 	useless bridge.Budget
-	useful  int32 // non-trivial DATA frames that were sent since useless was spent
 	// ended are the streams that have ended last, reset those that the server has reset
 	// last, of which frames may be on their way: as many as may be open.
-	ended, reset recent
+	ended, reset []uint32
 
 	followers []conn.Follower // of answers whose end is in out
 	freed     []func()        // for the owner to call, without mu
@@ -205,7 +203,7 @@ func (w *sender) putDataLocked(st *stream, a, b []byte, n int, end bool) (_, _ [
 	w.order.turn++
 	st.turn = w.order.turn
 	if a, b = a[k:], b[n-k:]; n >= leastUseful || len(a)+len(b) == 0 {
-		w.useful++
+		w.useless.Refund(section.UsefulWorth)
 	}
 	return a, b
 }
@@ -238,12 +236,10 @@ func (w *sender) rstLocked(id uint32, code http2.ErrCode) {
 	w.out.B = http2.AppendRST(w.out.B, id, code)
 }
 
-// pingLocked appends a PING frame with one of our data.
-func (w *sender) pingLocked(data uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], data)
-	w.roomLocked(http2.HeaderLen + len(b))
-	w.out.B = http2.AppendPing(w.out.B, false, b[:])
+// pingLocked appends a PING frame: one of ours, or the answer to the client's.
+func (w *sender) pingLocked(ack bool, data []byte) {
+	w.roomLocked(http2.HeaderLen + len(data))
+	w.out.B = http2.AppendPing(w.out.B, ack, data)
 }
 
 // openWindowLocked appends a WINDOW_UPDATE frame, of a stream or, for 0, of the connection.
@@ -277,20 +273,12 @@ func without(all []*stream, st *stream) []*stream {
 	return all
 }
 
-// recent are the streams that were added last.
-type recent struct {
-	ids []uint32
-	at  int // of the oldest, when there are most
-}
-
-// add adds a stream, in place of the oldest if there are most, which is the same in each call.
-func (r *recent) add(id uint32, most int) {
-	if len(r.ids) < most {
-		r.ids = append(slices.Grow(r.ids, most-len(r.ids)), id)
-		return
+// recent adds id to those that were added last, in place of the oldest if there are most.
+func recent(ids []uint32, id uint32, most int) []uint32 {
+	if len(ids) == most {
+		ids = slices.Delete(ids, 0, 1)
 	}
-	r.ids[r.at%most] = id
-	r.at++
+	return append(slices.Grow(ids, most-len(ids)), id)
 }
 
 const manyEnded = 16
@@ -299,9 +287,9 @@ const manyEnded = 16
 // may be of as many streams as section.ResetBudget permits, and of as many as were open before.
 func (s *Session) rememberLocked(id uint32, byUs bool) {
 	if byUs {
-		s.reset.add(id, min(max(s.cfg.MaxStreams, manyEnded), 1000)+section.ResetBudget)
+		s.reset = recent(s.reset, id, min(max(s.cfg.MaxStreams, manyEnded), 1000)+section.ResetBudget)
 	} else {
-		s.ended.add(id, manyEnded)
+		s.ended = recent(s.ended, id, manyEnded)
 	}
 }
 
@@ -311,15 +299,13 @@ func (w *sender) wasClosedLocked(id uint32, st *stream) (byUs, known bool) {
 	if st != nil {
 		return st.closed() && st.byUs(), st.closed()
 	}
-	byUs = slices.Contains(w.reset.ids, id)
-	return byUs, byUs || slices.Contains(w.ended.ids, id)
+	byUs = slices.Contains(w.reset, id)
+	return byUs, byUs || slices.Contains(w.ended, id)
 }
 
 // spendWorkLocked charges as much as n frames that do nothing. The error, if the budget does not cover
 // that, is for the caller to fail with.
 func (w *sender) spendWorkLocked(n int32) error {
-	w.useless.Refund(section.UsefulWorth * min(w.useful, section.IdleBudget))
-	w.useful = 0
 	if !w.useless.Spend(n, sys.Nanotime) {
 		return errUseless
 	}
