@@ -218,15 +218,14 @@ func (s *Session) expireStreams(now int64) {
 		}
 		return by > 0 && by <= now
 	}
-	var late []func()
 	for _, st := range slices.Backward(s.streams) { // some of which leave the Session
 		if t := st.tunnel; t != nil && t.session != nil && due(t.deadline) {
 			t.deadline = 0
-			late = append(late, func() { t.call(t.session.Expired) })
+			s.freed = append(s.freed, func() { t.call(t.session.Expired) })
 		}
 		if u := st.upload; u != nil && due(u.by) {
 			u.by = 0
-			late = append(late, u.expired)
+			s.freed = append(s.freed, u.expired)
 		}
 		switch {
 		case st.rest != nil && !st.closed(): // it is in unsent
@@ -236,7 +235,7 @@ func (s *Session) expireStreams(now int64) {
 				overdue = overdue || st.stuckLocked(p.from)
 			}
 			if overdue {
-				late = append(late, func() {
+				s.freed = append(s.freed, func() {
 					s.Link.Tally().Late(s.Link.OnLoop(), tally.LateStall)
 					s.resetStream(st.id, http2.Cancel, errStall)
 				})
@@ -245,7 +244,7 @@ func (s *Session) expireStreams(now int64) {
 			s.rstLocked(st.id, http2.InternalError)
 			counted := st.late
 			st.closeLocked(bridge.ErrLate)
-			late = append(late, func() {
+			s.freed = append(s.freed, func() {
 				if !counted {
 					s.Link.Tally().Late(s.Link.OnLoop(), tally.LateWrite)
 				}
@@ -256,28 +255,23 @@ func (s *Session) expireStreams(now int64) {
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range late {
-		f()
-	}
+	s.free()
 }
 
 // stopStreams tells the sessions of tunnels, once, and the sources of answers that the server stops.
 func (s *Session) stopStreams(since int64) {
-	var all []func()
 	s.mu.Lock()
 	for _, st := range s.streams {
 		if t := st.tunnel; t != nil && t.session != nil && !t.stopped {
 			t.stopped = true
-			all = append(all, func() { t.call(func() conn.Next { return t.session.Drain(since) }) })
+			s.freed = append(s.freed, func() { t.call(func() conn.Next { return t.session.Drain(since) }) })
 		}
 		if st.lasting.open() {
-			all = append(all, st.lasting.source.Stop)
+			s.freed = append(s.freed, st.lasting.source.Stop)
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range all {
-		f()
-	}
+	s.free()
 }
 
 // touch notes that a request begins, and calls ConnState.

@@ -48,7 +48,7 @@ const sendTurn = 64 << 10
 // theirs.
 type turn struct {
 	began  int64 // see Session.spent
-	sent   int64 // Session.sentAll when the time was read; -1 before
+	sent   int64 // Session.sentAll when it began, or the time was read
 	gather bool  // more comes soon: only a full out is passed to the Link
 	over   bool
 }
@@ -56,9 +56,6 @@ type turn struct {
 // pumpLocked makes frames of the answers whose handlers have returned, for a turn: a client may take
 // them as fast as they come. It is the owner's.
 func (s *Session) pumpLocked(t *turn) {
-	if t.sent < 0 {
-		t.sent = s.sentAll
-	}
 	for !t.over && !s.lost {
 		if s.sentAll-t.sent >= sendTurn {
 			if t.sent = s.sentAll; s.spent(&t.began) {

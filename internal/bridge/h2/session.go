@@ -172,7 +172,7 @@ func (s *Session) afterData() (kept bool) {
 func (s *Session) settle(next conn.Next) conn.Next {
 	s.inData.Store(false)
 	s.mu.Lock()
-	s.pass(&turn{sent: -1, gather: s.finishing.Load() > 0 && next < conn.Close})
+	s.pass(&turn{sent: s.sentAll, gather: s.finishing.Load() > 0 && next < conn.Close})
 	next, idle := s.sumLocked(next)
 	freed := s.freed != nil
 	if s.mu.Unlock(); next >= conn.Close {

@@ -19,9 +19,6 @@ import (
 // Run is under way, what is to be called waits for its end. Between Runs a tunnel costs
 // no goroutine.
 
-// lowWater is when Writable is called and a pause ends, in bytes of one stream.
-const lowWater = outbox.LowWater
-
 // tunnel is a stream that was taken over.
 type tunnel struct {
 	offers
@@ -267,7 +264,7 @@ func (t *tunnel) act(next conn.Next) {
 	case conn.Requeue:
 		st.feedLater()
 	case conn.Pause:
-		if t.paused = st.rest.len() > lowWater; !t.paused {
+		if t.paused = st.rest.len() > outbox.LowWater; !t.paused {
 			st.feedLater()
 		}
 		t.owed = t.owed || t.paused
@@ -292,7 +289,7 @@ func (t *tunnel) sentLocked() {
 		s.freed = append(s.freed, func() { f.Sent(0) })
 		t.marks = t.marks[1:]
 	}
-	if t.owed && t.st.rest.len() <= lowWater {
+	if t.owed && t.st.rest.len() <= outbox.LowWater {
 		t.owed = false
 		s.freed = append(s.freed, t.writable)
 	}
