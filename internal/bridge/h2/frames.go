@@ -145,8 +145,7 @@ func (s *Session) onReset(h http2.Header, p []byte) error {
 	if st == nil || st.closed() || st.state == stateLingering {
 		defer s.mu.Unlock()
 		if st != nil && !st.closed() { // it has its answer
-			st.remoteClosed = true // nothing of it comes any more
-			st.lingeredLocked()
+			st.allComeLocked() // nothing of it comes any more
 		}
 		return s.spendWorkLocked(1)
 	}
@@ -192,8 +191,7 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	if st.state == stateLingering {
 		if s.refundLocked(nil, h.Length); end {
-			st.remoteClosed = true
-			st.lingeredLocked()
+			st.allComeLocked()
 		}
 		return nil, nil
 	}
@@ -217,13 +215,9 @@ func (s *Session) onData(h http2.Header, p []byte) (*stream, error) {
 	}
 	s.refundLocked(st, h.Length-kept)
 	if end {
-		st.remoteClosed = true
+		return st.allComeLocked(), nil
 	}
 	st.wakeLocked()
-	if end && st.state == stateDeferred {
-		s.deferred = without(s.deferred, st)
-		return st, nil
-	}
 	return nil, nil
 }
 

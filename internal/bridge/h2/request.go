@@ -230,9 +230,7 @@ func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 	case f.Malformed || f.TooLarge:
 		return nil, errMalformed
 	case st.state == stateLingering:
-		st.remoteClosed = true
-		st.lingeredLocked()
-		return nil, nil
+		return st.allComeLocked(), nil
 	case st.length >= 0 && st.received != st.length:
 		return nil, errLength
 	}
@@ -249,11 +247,18 @@ func (s *Session) onTrailers(h http2.Header, r *request) (*stream, error) {
 	st.trailer = trailer
 	st.fields += f.Size()
 	s.fields += f.Size()
+	return st.allComeLocked(), nil
+}
+
+// allComeLocked notes that END_STREAM has come. It returns the stream if its handler is to be begun now.
+func (st *stream) allComeLocked() *stream {
 	st.remoteClosed = true
-	st.wakeLocked()
-	if st.state == stateDeferred {
-		s.deferred = without(s.deferred, st)
-		return st, nil
+	switch st.wakeLocked(); st.state {
+	case stateLingering:
+		st.lingeredLocked()
+	case stateDeferred:
+		st.s.deferred = without(st.s.deferred, st)
+		return st
 	}
-	return nil, nil
+	return nil
 }
