@@ -8,6 +8,7 @@ import (
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
+	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sched"
 	"github.com/chert-http/chert/internal/sys"
 )
@@ -53,14 +54,23 @@ func (s *Session) pass(t *turn) {
 				break
 			}
 		}
-		b, ok := s.collectLocked()
-		if !ok {
+		frames, followers := s.collectLocked()
+		if frames == nil && followers == nil {
 			break
 		}
 		s.mu.Unlock()
-		full, err := b.write(s.Link.Out())
+		full, err := false, error(nil)
+		if frames != nil {
+			full, err = s.Link.Out().Offer(frames.B, nil, outbox.QueueLimit)
+		}
+		if err == nil {
+			for _, f := range followers {
+				s.Link.Out().Follow(f)
+			}
+			followers = nil
+		}
 		s.mu.Lock()
-		if s.writtenLocked(b, full, err); !s.full {
+		if s.writtenLocked(frames, followers, full, err); !s.full {
 			s.wakeNextLocked()
 		}
 	}

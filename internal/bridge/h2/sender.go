@@ -10,7 +10,6 @@ import (
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/outbox"
 	"github.com/chert-http/chert/internal/sys"
 )
 
@@ -70,63 +69,41 @@ type sender struct {
 	gone    bool  // Closed was called: nothing must be kept
 }
 
-// batch is what one goroutine passes to the Link in one go: frames, or followers alone.
-type batch struct {
-	frames    *buf.Buf
-	followers []conn.Follower
-}
-
-// collectLocked returns what is to be passed to the Link now. ok is false if there is nothing,
-// no room, or another goroutine that does it.
-func (w *sender) collectLocked() (b batch, ok bool) {
+// collectLocked returns what is to be passed to the Link now, by one goroutine in one go: frames, or followers
+// alone. It returns nothing if there is nothing, no room, or another goroutine that does it.
+func (w *sender) collectLocked() (frames *buf.Buf, followers []conn.Follower) {
 	if w.sending {
-		return b, false
+		return nil, nil
 	}
 	if len(w.out.Bytes()) > 0 {
 		if w.full || w.over != nil && !w.closing {
-			return b, false
+			return nil, nil
 		}
-		b.frames, w.out, w.writable = w.out, nil, false
-	} else if len(w.followers) == 0 {
-		return b, false
+		frames, w.out, w.writable = w.out, nil, false
 	}
-	b.followers, w.followers = w.followers, nil
-	w.sending = true
-	return b, true
+	followers, w.followers = w.followers, nil
+	w.sending = frames != nil || followers != nil
+	return frames, followers
 }
 
-// write passes b to the Link. mu is not held.
-func (b *batch) write(to *outbox.Box) (full bool, err error) {
-	if b.frames != nil {
-		full, err = to.Offer(b.frames.B, nil, outbox.QueueLimit)
-	}
-	if err == nil {
-		for _, f := range b.followers {
-			to.Follow(f)
-		}
-		b.followers = nil
-	}
-	return full, err
-}
-
-// writtenLocked ends what collectLocked began.
-func (w *sender) writtenLocked(b batch, full bool, err error) {
+// writtenLocked ends what collectLocked began. followers are those that were not passed on.
+func (w *sender) writtenLocked(frames *buf.Buf, followers []conn.Follower, full bool, err error) {
 	w.sending = false
-	w.followers = append(b.followers, w.followers...)
+	w.followers = append(followers, w.followers...)
 	switch {
-	case b.frames == nil:
+	case frames == nil:
 		return
 	case err == conn.ErrFull && !w.gone:
 		if w.out != nil {
-			b.frames = b.frames.Grow(len(w.out.B))
-			b.frames.B = append(b.frames.B, w.out.B...)
+			frames = frames.Grow(len(w.out.B))
+			frames.B = append(frames.B, w.out.B...)
 			w.out.Release()
 		}
-		w.out = b.frames
+		w.out = frames
 	case err == nil:
-		b.frames.Release()
+		frames.Release()
 	default:
-		if w.dropLocked(b.frames); w.gone {
+		if w.dropLocked(frames); w.gone {
 			break
 		}
 		if w.lost = true; w.over == nil {

@@ -37,7 +37,7 @@ func TestLastFramesOvertakeNone(t *testing.T) {
 		s := new(Session)
 		s.Link = l
 		if s.sending = c.sending; c.refused {
-			s.writtenLocked(batch{frames: buf.Get(71)}, false, net.ErrClosed)
+			s.writtenLocked(buf.Get(71), nil, false, net.ErrClosed)
 		}
 		s.out = buf.Get(len(all))
 		s.out.B = append(s.out.B, all...)
