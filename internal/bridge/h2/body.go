@@ -82,9 +82,6 @@ func (q *queue) take(b *buf.Buf, n int) *buf.Buf {
 }
 
 func (q *queue) drop() (n int) {
-	if q.size == 0 && q.passing == 0 && q.ahead == 0 { // as of most requests, which have no body
-		return 0
-	}
 	for _, b := range q.pieces {
 		b.Release()
 	}

@@ -120,7 +120,7 @@ func (s *Session) setDeadlineLocked() {
 				continue // its goroutine has the time
 			}
 			if p := &st.rest.patience; p.by == 0 {
-				*p = patience{s.Link.Now() + stall, st.progressLocked()}
+				*p = patience{s.Link.Now() + stall, st.sent, s.sentAll}
 				s.expiresBy = conn.Earlier(s.expiresBy, p.by)
 			}
 		}
@@ -232,7 +232,7 @@ func (s *Session) expireStreams(now int64) {
 			overdue := due(st.writeBy)
 			if p := &st.rest.patience; due(p.by) { // settle measures again
 				p.by = 0
-				overdue = overdue || st.stuckLocked(p.from)
+				overdue = overdue || st.stuckLocked(p)
 			}
 			if overdue {
 				s.freed = append(s.freed, func() {

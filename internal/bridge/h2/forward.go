@@ -46,11 +46,8 @@ var _ outbound.Client = (*forwarded)(nil)
 
 // forwards reports whether requests of the Session may be forwarded.
 func (s *Session) forwards() bool {
-	if !s.loops || !s.Link.OnLoop() {
-		return false
-	}
 	_, ok := s.Link.(*conn.Conn)
-	return ok
+	return ok && s.loops && s.Link.OnLoop()
 }
 
 // plan returns what the handler of r has planned, with the request that is to be sent, or nil if it

@@ -2,7 +2,6 @@ package h2
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/chert-http/chert/internal/bridge"
 	"github.com/chert-http/chert/internal/bridge/section"
@@ -36,7 +35,7 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		return nil, errRefused
 	}
 	if r.fields.TooLarge {
-		s.answer(h.Stream, http.StatusRequestHeaderFieldsTooLarge, section.IsHEAD(&r.fields.Fields), end)
+		s.answerTooLarge(h.Stream, section.IsHEAD(&r.fields.Fields), end)
 		return nil, nil
 	}
 	t := &r.t
@@ -142,9 +141,10 @@ func (s *Session) malformed(id uint32) error {
 	return errMalformed
 }
 
-// answer refuses a request without a handler. head: its method is HEAD, so there is no
+// answerTooLarge refuses a request whose fields are too large. head: its method is HEAD, so there is no
 // content (RFC 9110 section 9.3.2). end: it has no body.
-func (s *Session) answer(id uint32, status int, head, end bool) {
+func (s *Session) answerTooLarge(id uint32, head, end bool) {
+	const status = http.StatusRequestHeaderFieldsTooLarge
 	s.unanswered(status)
 	s.Refuse(status, "the request's fields are too large", nil)
 	mediaType, text := s.RefusalPage(status)
@@ -155,16 +155,17 @@ func (s *Session) answer(id uint32, status int, head, end bool) {
 	s.makeRoom()
 	if text == nil || s.allowLocked(st, len(text)) < len(text) {
 		mediaType = "text/plain; charset=utf-8"
-		text = []byte(strconv.Itoa(status) + " " + http.StatusText(status))
+		text = []byte("431 " + http.StatusText(status))
 	}
 	if head || s.allowLocked(st, len(text)) == len(text) {
 		block = http2.AppendKnown(block, pack.IDContentType, mediaType)
-		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, int64(len(text))), head)
-		if !head {
-			s.putDataLocked(st, text, nil, len(text), true)
-		}
-	} else { // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
-		s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, 0), true)
+	} else {
+		text = nil // RFC 9113 section 8.1.1: another length than that of the DATA is malformed
+	}
+	ends := head || text == nil
+	s.putBlockLocked(st, http2.AppendInt(block, pack.IDContentLength, int64(len(text))), ends)
+	if !ends {
+		s.putDataLocked(st, text, nil, len(text), true)
 	}
 	switch {
 	case end:

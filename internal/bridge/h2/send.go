@@ -196,22 +196,17 @@ func (st *stream) spare(h http.Header) {
 // patience is how long a handler, or an answer whose handler has returned, waits for the client:
 // Limits.WriteStall, and again when the client has accepted something meanwhile.
 type patience struct {
-	by   int64
-	from progress // when that began
+	by        int64
+	sent, all int64 // stream.sent and Session.sentAll when that began
 }
-
-// progress is what the client had accepted at some time.
-type progress struct{ sent, all int64 } // stream.sent, Session.sentAll
-
-func (st *stream) progressLocked() progress { return progress{st.sent, st.s.sentAll} }
 
 // waitToSend waits once for windows, or for room. The error is that of sendableLocked, or that the
 // client was waited for in vain. mu is held, but while it waits.
 func (st *stream) waitToSend(p *patience) (err error) {
 	s := st.s
 	s.pass(nil)
-	if p.by == 0 || !st.stuckLocked(p.from) {
-		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.progressLocked()}
+	if p.by == 0 || !st.stuckLocked(p) {
+		*p = patience{stallBy(s.Shared.Limits.WriteStall), st.sent, s.sentAll}
 	}
 	if ready := s.hasRoomLocked(st) && (st.heading || s.allowLocked(st, 1) > 0); !ready && st.sendableLocked() == nil {
 		s.unsent = append(s.unsent, st)
@@ -222,21 +217,21 @@ func (st *stream) waitToSend(p *patience) (err error) {
 	if e := st.sendableLocked(); e != nil {
 		return e
 	}
-	if !st.stuckLocked(p.from) {
+	if !st.stuckLocked(p) {
 		return nil
 	}
 	return err
 }
 
-// stuckLocked reports whether the client has not accepted enough of st's answer since from. A
+// stuckLocked reports whether the client has not accepted enough of st's answer since p began. A
 // stream that only waits for others is not, nor is what others send in vain for one that waits to
 // send a head.
-func (st *stream) stuckLocked(from progress) bool {
-	others := st.s.sentAll-from.all < leastProgress
+func (st *stream) stuckLocked(p *patience) bool {
+	others := st.s.sentAll-p.all < leastProgress
 	if st.heading {
 		return others
 	}
-	return st.sent-from.sent < leastProgress && (st.sendWindow <= 0 || others)
+	return st.sent-p.sent < leastProgress && (st.sendWindow <= 0 || others)
 }
 
 // wait waits until something of the stream changes, or it is until, of sys.Nanotime; 0 is never.

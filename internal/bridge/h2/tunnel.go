@@ -28,8 +28,7 @@ type tunnel struct {
 	// The Run's, and otherwise the owner's.
 	in   *buf.Buf // received, not consumed; nil if empty
 	used uint32   // consumed, not yet given back to the windows
-	next conn.Next
-	eof  bool // the argument of Data
+	eof  bool     // the argument of Data
 
 	// Guarded by Session.mu.
 	running bool // there is a Run, or the handler, until its Done
@@ -186,10 +185,10 @@ func (t *tunnel) feed() (kept bool) {
 
 // Run implements conn.Run.
 func (t *tunnel) Run() {
-	t.next = conn.Close // if user code ends its goroutine
+	t.st.next = conn.Close // if user code ends its goroutine
 	defer t.st.s.finishing.Add(1)
 	defer t.runEnded(nil)
-	t.next = t.session.Data(t.eof)
+	t.st.next = t.session.Data(t.eof)
 }
 
 // Ended implements conn.Run: what user code there was has been guarded by link.Do.
@@ -204,7 +203,7 @@ func (t *tunnel) Done() conn.Next {
 // finish is for the owner, when a Run has ended.
 func (t *tunnel) finish() {
 	st, s := t.st, t.st.s
-	next := t.next
+	next := st.next
 	s.mu.Lock()
 	s.finishing.Add(-1)
 	st.sampleLocked(int(t.used))

@@ -110,10 +110,9 @@ func (u *upload) begin() bool {
 	whole := int64(n) == st.length
 	var b *buf.Buf
 	if ready {
-		b = st.popBodyLocked(n)
-	}
-	if ready && whole {
-		st.refundPassedLocked()
+		if b = st.popBodyLocked(n); whole {
+			st.refundPassedLocked()
+		}
 	}
 	if s.mu.Unlock(); !ready {
 		u.limit(true)
