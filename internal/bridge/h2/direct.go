@@ -159,17 +159,11 @@ func (r *request) finish() (kept bool) {
 		r.free()
 		return true
 	}
-	err := st.makeRequest(r, !r.x.Ahead())
-	deferred := err == nil && st.placed(r.x.Pattern(), &r.t)
-	r.free()
-	switch {
-	case err != nil:
+	begins, err := st.makeRequest(r, !r.x.Ahead(), r.x.Pattern())
+	if r.free(); err != nil {
 		s.refuse(st.id, err)
-		return true
-	case deferred:
-		return true
 	}
-	return s.admit(st, true)
+	return begins == nil || s.admit(begins, true)
 }
 
 // abandon ends a request whose handler, or Done of its file, has panicked.

@@ -55,29 +55,23 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
-	if err := st.makeRequest(r, end); err != nil {
-		return nil, err
-	}
-	if st.placed("", t) {
-		return nil, nil
-	}
-	return st, nil
+	return st.makeRequest(r, end, "")
 }
 
 // placed decides where the handler of a request runs, of which its route's pattern may be known. It
-// reports whether that begins when the body has come.
-func (st *stream) placed(route string, t *section.Target) (deferred bool) {
+// returns the stream unless that begins when the body has come.
+func (st *stream) placed(route string, t *section.Target) *stream {
 	s := st.s
 	if !s.loops {
 		st.Place(route, nil)
-		return false
+		return st
 	}
 	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || t.Protocol.Len() > 0 || !s.Link.OnLoop() {
-		return false
+		return st
 	}
 	st.become(stateDeferred)
 	s.deferred = append(s.deferred, st)
-	return true
+	return nil
 }
 
 // open makes the stream of a request; nil if there are too many. end: it has no body.
@@ -183,9 +177,9 @@ func (s *Session) answerTooLarge(id uint32, head, end bool) {
 }
 
 // makeRequest makes the exchange of a request that is not for the direct way. All its
-// strings are parts of one. end: it has no body, which is not that the body has come. A request that
-// cannot be made of the fields is refused; the error is for refuse.
-func (st *stream) makeRequest(r *request, end bool) error {
+// strings are parts of one. end: it has no body, which is not that the body has come. It returns the stream if its
+// handler is to be begun now. A request that cannot be made of the fields is refused; the error is for refuse.
+func (st *stream) makeRequest(r *request, end bool, route string) (*stream, error) {
 	s, t := st.s, &r.t
 	st.Init(&s.Client, st)
 	st.Shared, st.Proto = true, tally.HTTP2
@@ -195,7 +189,7 @@ func (st *stream) makeRequest(r *request, end bool) error {
 		st.status = http.StatusBadRequest
 		st.accountUnserved() // before the hook may look
 		s.Refuse(int(st.status), errMalformed.Reason, nil)
-		return s.malformed(st.id)
+		return nil, s.malformed(st.id)
 	case end:
 		st.Req.Body = http.NoBody
 	default:
@@ -205,7 +199,7 @@ func (st *stream) makeRequest(r *request, end bool) error {
 		st.SetBody(new(bridge.Body), true, true, t.Expect)
 		st.Res.LateContinue = true
 	}
-	return nil
+	return st.placed(route, t), nil
 }
 
 // onTrailers is a header block on a stream that has begun.
