@@ -46,12 +46,6 @@ var requests = sync.Pool{New: func() any {
 
 // free gives r back. Nothing of the request may be used any more.
 func (r *request) free() {
-	r.reset()
-	requests.Put(r)
-}
-
-// reset makes r empty, for another header block.
-func (r *request) reset() {
 	if r.handler != nil {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
@@ -60,6 +54,7 @@ func (r *request) reset() {
 	}
 	r.t = section.Target{}
 	r.fields.Reset()
+	requests.Put(r)
 }
 
 // takesDirect reports whether a request goes the direct way.

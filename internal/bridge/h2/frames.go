@@ -271,14 +271,10 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 // onBlock decodes a header block, which is done with every one of them, or the tables
 // would not be the same any more.
 func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
-	r := s.spareRequest
-	if s.spareRequest = nil; r == nil {
-		r = requests.Get().(*request)
-	}
+	r := requests.Get().(*request)
 	st, err := s.decoded(h, block, err, r)
 	if st == nil || st.direct != r {
-		r.reset()
-		s.spareRequest = r
+		r.free()
 	}
 	return st, err
 }

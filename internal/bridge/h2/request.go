@@ -42,7 +42,6 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 	if r.fields.Malformed || !t.Parse(&r.fields.Fields) || end && t.Length > 0 ||
 		t.Protocol.Len() > 0 && !s.cfg.ExtendedConnect {
 		s.unanswered(http.StatusBadRequest)
-		s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 		return nil, s.malformed(h.Stream)
 	}
 	st := s.open(h.Stream, r, end)
@@ -127,6 +126,7 @@ func (s *Session) unanswered(status int) {
 // For a mere PROTOCOL_ERROR some clients, Go's among them, send the request again on
 // connection after connection.
 func (s *Session) malformed(id uint32) error {
+	s.Refuse(http.StatusBadRequest, errMalformed.Reason, nil)
 	block := dateField.Append(http2.AppendStatus(nil, http.StatusBadRequest), s.Link.Now())
 	block = http2.AppendInt(block, pack.IDContentLength, 0)
 	s.mu.Lock()
@@ -188,7 +188,6 @@ func (st *stream) makeRequest(r *request, end bool, route string) (*stream, erro
 		st.begins(stateSending)
 		st.status = http.StatusBadRequest
 		st.accountUnserved() // before the hook may look
-		s.Refuse(int(st.status), errMalformed.Reason, nil)
 		return nil, s.malformed(st.id)
 	case end:
 		st.Req.Body = http.NoBody
