@@ -14,7 +14,6 @@ import (
 	"github.com/chert-http/chert/internal/http2"
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/reason"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/stats"
 )
 
@@ -239,9 +238,7 @@ func (r *request) sendBody(body []byte, limit time.Duration) (kept bool, err err
 		st.become(stateAnswered)
 		return false, nil
 	}
-	if limit > 0 {
-		st.writeBy = sys.Nanotime() + int64(limit)
-	}
+	st.writeBy = stallBy(int64(limit))
 	s.pendLocked(st, &rest{bytes: body, release: r.free})
 	return true, nil
 }

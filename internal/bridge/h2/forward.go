@@ -16,7 +16,6 @@ import (
 	"github.com/chert-http/chert/internal/outbound"
 	"github.com/chert-http/chert/internal/pack"
 	"github.com/chert-http/chert/internal/reason"
-	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/view"
 )
 
@@ -105,9 +104,7 @@ func (r *request) forward(p *outbound.Plan) {
 	open := p.Open
 	if open {
 		f.up = upload{f: f, open: true, gather: p.Gather}
-		if d := s.ReadTimeout; d > 0 {
-			f.up.readBy = s.Link.Now() + int64(d)
-		}
+		f.up.readBy = stallBy(int64(s.ReadTimeout))
 		st.awaits = r.t.Expect
 	}
 	f.Pass(&s.Client, r.x.TakeWatcher())
@@ -117,9 +114,7 @@ func (r *request) forward(p *outbound.Plan) {
 		st.dropBodyLocked()
 	}
 	st.unkeepLocked()
-	if limit > 0 {
-		st.writeBy = sys.Nanotime() + int64(limit)
-	}
+	st.writeBy = stallBy(int64(limit))
 	dead := st.closed() || s.over != nil
 	if st.closed() {
 		st.retireLocked()
@@ -152,7 +147,9 @@ func (f *forwarded) account() {
 
 // finish notes that nothing more is sent.
 func (f *forwarded) finish() {
-	f.over = true
+	if f.over = true; !f.ends { // complete has counted it otherwise
+		f.account()
+	}
 	f.block = f.block.Drop()
 	f.body, f.tail = f.body.Drop(), f.tail.Drop()
 }
@@ -194,7 +191,6 @@ func (f *forwarded) cancel() {
 	}
 	if f.finish(); !f.ends {
 		f.x.Cancel()
-		f.account()
 	}
 }
 
@@ -313,9 +309,7 @@ func (f *forwarded) offerBodyLocked(p []byte, end bool) error {
 // as when the time for the response is over, that is reset.
 func (f *forwarded) gone(err error) error {
 	if err != nil && !f.over {
-		if f.finish(); !f.ends {
-			f.account()
-		}
+		f.finish()
 		f.end(http2.InternalError)
 		f.st.s.flushBeside()
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/chert-http/chert/internal/bridge/section"
 	"github.com/chert-http/chert/internal/http2"
-	"github.com/chert-http/chert/internal/sys"
 )
 
 // This file is what each frame does.
@@ -68,9 +67,7 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 		s.dec.SetLimit(s.cfg.TableSize)
 		return nil
 	}
-	if !s.settled {
-		s.settled, s.headBy = true, 0
-	}
+	s.settled, s.headBy = true, 0 // no header block is under way
 	before, table := s.peer.InitialWindow, s.peer.LeastTable
 	if err := s.peer.Apply(p); err != nil {
 		return err
@@ -241,9 +238,7 @@ func (s *Session) onHeaders(h http2.Header, p []byte) (*stream, error) {
 		return s.onBlock(h, block, err)
 	}
 	s.cont = continuation{h: h, block: bytes.Clone(block), err: err}
-	if s.cfg.HeadTime > 0 {
-		s.headBy = sys.Nanotime() + s.cfg.HeadTime
-	}
+	s.headBy = stallBy(s.cfg.HeadTime)
 	return nil, nil
 }
 
@@ -270,17 +265,13 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 
 // onBlock decodes a header block, which is done with every one of them, or the tables
 // would not be the same any more.
-func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
+func (s *Session) onBlock(h http2.Header, block []byte, err error) (st *stream, _ error) {
 	r := requests.Get().(*request)
-	st, err := s.decoded(h, block, err, r)
-	if st == nil || st.direct != r {
-		r.free()
-	}
-	return st, err
-}
-
-// decoded is onBlock with r to decode the block into, which st.direct is if it goes the direct way.
-func (s *Session) decoded(h http2.Header, block []byte, err error, r *request) (st *stream, _ error) {
+	defer func() {
+		if st == nil || st.direct != r { // it does not go the direct way
+			r.free()
+		}
+	}()
 	if e := s.dec.Decode(block, &r.fields.Fields, s.cfg.List); e != nil {
 		return nil, e
 	}

@@ -124,6 +124,7 @@ func (st *stream) Finish(h http.Header, short bool) conn.Next {
 		tail.B = append(tail.B, block...)
 	}
 	if w.Err = st.commit(w.Take(), w.Gathered(), nil, true, tail); w.Err != nil {
+		tail.Drop()
 		return conn.Close
 	}
 	return conn.More

@@ -98,18 +98,13 @@ func (st *stream) sendableLocked() error {
 
 // commit sends the head, if it is still to be sent, and then a and b. With end, that
 // is the end of the answer but for tail, the trailers: if all of that is little it does
-// not wait for the client.
+// not wait for the client. tail is the caller's if there is an error.
 func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error) {
 	s := st.s
 	trailers := len(tail.Bytes())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.wakeNextLocked()
-	defer func() {
-		if err != nil {
-			tail.Drop()
-		}
-	}()
 	few := end && len(head)+len(a)+len(b)+trailers <= maxRest
 	if len(head) > 0 && !few {
 		err = st.awaitRoom()
@@ -156,17 +151,15 @@ func (st *stream) commit(head, a, b []byte, end bool, tail *buf.Buf) (err error)
 // while it waits.
 func (st *stream) awaitRoom() error {
 	s := st.s
-	defer s.wakeNextLocked() // it may be long until more is sent
 	st.heading = true
 	s.heads.Add(1)
-	defer func() {
-		st.heading = false
-		s.heads.Add(-1)
-	}()
 	err := st.sendableLocked()
 	for p := (patience{}); err == nil && !s.hasRoomLocked(st); {
 		err = st.waitToSend(&p)
 	}
+	st.heading = false
+	s.heads.Add(-1)
+	s.wakeNextLocked() // it may be long until more is sent
 	return err
 }
 

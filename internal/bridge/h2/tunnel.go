@@ -63,14 +63,11 @@ func (t *tunnel) runEnded(session conn.Session) {
 	if t.inside = false; session != nil {
 		t.session = session
 	}
-	gone := s.gone
-	if gone {
+	if s.gone {
 		t.closeLocked()
+		defer s.free()
 	}
 	s.mu.Unlock()
-	if gone {
-		s.free()
-	}
 }
 
 // closeLocked ends the session, once. mu is held, and there is no Run.

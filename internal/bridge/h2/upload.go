@@ -205,10 +205,7 @@ func (u *upload) limit(client bool) {
 	s := u.f.st.s
 	by := int64(0)
 	if client {
-		by = u.readBy
-		if d := s.Shared.Limits.ReadStall; d > 0 {
-			by = conn.Earlier(by, s.Link.Now()+d)
-		}
+		by = conn.Earlier(u.readBy, stallBy(s.Shared.Limits.ReadStall))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
