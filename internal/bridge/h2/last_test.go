@@ -26,10 +26,10 @@ func (l *countingLink) Tally() *tally.Shard   { return &l.shard }
 func (l *countingLink) Post(func() conn.Next) { l.posts++ }
 
 // silent is a Source that is only told.
-type silent struct{ closed, writable int }
+type silent struct{ closed, writable, stopped int }
 
 func (s *silent) Writable() { s.writable++ }
-func (s *silent) Stop()     {}
+func (s *silent) Stop()     { s.stopped++ }
 func (s *silent) Closed()   { s.closed++ }
 
 // outliving is a stream whose answer outlives its handler, which has returned, and that
@@ -47,6 +47,18 @@ func outliving(n int64) (s *Session, st *stream, l *countingLink, out takeover.S
 		return source
 	})
 	return s, st, l, out, source
+}
+
+// An answer that is handed over after the connection was asked to end, as one of several, is stopped like those
+// that were there.
+func TestLastWhileLeaving(t *testing.T) {
+	t.Parallel()
+	s, st, _, _, source := outliving(100)
+	s.Leaving = func() bool { return true }
+	st.finish()
+	if s.free(); source.stopped != 1 {
+		t.Errorf("stopped %d times", source.stopped)
+	}
 }
 
 // The deadline of the request's answer, which WriteTimeout sets, is not that of what

@@ -163,13 +163,8 @@ func (st *stream) finish() {
 		st.shedLocked()
 		return
 	}
-	l.settledLocked()
-	select {
-	case <-s.Stopping: // it was handed over while the server shut down
-		if l.open() {
-			s.freed = append(s.freed, l.source.Stop)
-		}
-	default:
+	if l.settledLocked(); s.Ending() && l.open() { // it was handed over while the server shut down
+		s.freed = append(s.freed, l.source.Stop)
 	}
 }
 
