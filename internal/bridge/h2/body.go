@@ -114,15 +114,13 @@ func (st *stream) takenLocked(n int) int {
 func (st *stream) DropBody() {
 	s := st.s
 	s.mu.Lock()
-	ours := st.tunnel == nil && st.Req.Method != http.MethodConnect
-	if ours {
+	if st.tunnel == nil && !st.connect {
 		st.body.unwanted = true
 		st.dropBodyLocked()
 		st.wakeLocked()
+		defer s.flushBeside()
 	}
-	if s.mu.Unlock(); ours {
-		s.flushBeside()
-	}
+	s.mu.Unlock()
 }
 
 // dropBodyLocked gives the windows back of what is not going to be read.

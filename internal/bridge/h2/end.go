@@ -22,8 +22,8 @@ import (
 //
 // Of a stream:
 //
-//	end        what its answer, or what has taken it over, sends is complete
-//	endSent    END_STREAM is out
+//	end        what its answer, or what has taken it over, sends is complete; if nothing of that
+//	           is left, END_STREAM is out
 //	answered   the handler has returned as well
 //	close      nothing more is sent or expected of it, because of END_STREAM or a reset
 //	Gone       the handler's context ends, if that was early

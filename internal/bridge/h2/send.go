@@ -279,7 +279,7 @@ func stallBy(limit int64) int64 {
 }
 
 // endLocked ends the answer, after what is in rest, with the trailers of tail. out: END_STREAM is
-// out already.
+// out already. If the handler has returned, the stream may be another one afterwards.
 func (st *stream) endLocked(tail *buf.Buf, out bool) {
 	s := st.s
 	switch {
@@ -292,12 +292,7 @@ func (st *stream) endLocked(tail *buf.Buf, out bool) {
 	case !out:
 		s.putDataLocked(st, nil, nil, 0, true)
 	}
-	st.endSentLocked()
-}
-
-// endSentLocked is called when END_STREAM is in out. If the handler has returned, the stream may be
-// another one afterwards.
-func (st *stream) endSentLocked() {
+	// END_STREAM is in out.
 	if f := st.follower; f != nil {
 		st.follower = nil
 		st.s.followers = append(st.s.followers, f)

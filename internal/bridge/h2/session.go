@@ -247,18 +247,16 @@ func (s *Session) choked() bool {
 // that is GOAWAY alone: a client must not get DATA whose HEADERS are missing.
 func (s *Session) sendLast() {
 	s.mu.Lock()
-	b := s.out
+	b, frames := s.out, s.out.Bytes()
 	s.out = nil
-	if b != nil && (s.sending || s.lost) {
-		b.B = onlyGoAway(b.B)
+	if s.sending || s.lost {
+		frames = onlyGoAway(frames)
 	}
 	s.mu.Unlock()
-	if b != nil {
-		if len(b.B) > 0 {
-			s.Link.Send(&conn.Write{A: b.B})
-		}
-		b.Release()
+	if len(frames) > 0 {
+		s.Link.Send(&conn.Write{A: frames})
 	}
+	b.Drop()
 }
 
 // onlyGoAway returns the GOAWAY frames among frames, in the same array.

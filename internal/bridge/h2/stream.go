@@ -37,7 +37,6 @@ type stream struct {
 	next      conn.Next
 	leave     bool        // the handler has set "Connection: close"
 	hasSlot   bool        // of Server.MaxHandlers
-	fed       bool        // it is in Session.fed
 	tunnelled bool        // the tunnel runs; for Late, which has no lock
 	inTurn    bool        // the handler began in the turn of the loop in which the request had come
 	direct    *request    // that a direct handler is to have

@@ -121,8 +121,7 @@ func (t *tunnel) beginLocked() {
 
 // feedLater has feedAll feed st, which is the caller's to do, or settle's. It is the owner's.
 func (st *stream) feedLater() {
-	if !st.fed {
-		st.fed = true
+	if !slices.Contains(st.s.fed, st) {
 		st.s.fed = append(st.s.fed, st)
 	}
 }
@@ -135,7 +134,7 @@ func (s *Session) feedAll() (kept bool) {
 	for n := len(s.fed); n > 0 && len(s.fed) > 0; n-- {
 		st := s.fed[0]
 		s.fed = slices.Delete(s.fed, 0, 1)
-		if st.fed = false; st.tunnel == nil {
+		if st.tunnel == nil {
 			st.upload.feed()
 		} else if !st.tunnel.feed() {
 			return false

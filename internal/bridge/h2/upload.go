@@ -166,11 +166,10 @@ func (u *upload) take() (b *buf.Buf, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.refundPassedLocked()
-	if st.awaits {
-		if st.awaits = false; st.received == 0 && !st.remoteClosed && st.status == 0 {
-			s.putBlockLocked(st, http2.AppendStatus(nil, http.StatusContinue), false)
-		}
+	if st.awaits && st.received == 0 && !st.remoteClosed && st.status == 0 {
+		s.putBlockLocked(st, http2.AppendStatus(nil, http.StatusContinue), false)
 	}
+	st.awaits = false
 	if st.body.size == 0 {
 		return nil, st.remoteClosed
 	}
