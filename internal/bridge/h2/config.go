@@ -79,7 +79,19 @@ func (cfg *Config) New(l conn.Link, of *bridge.Client, secured conn.Secured) *Se
 		s.SetTLS(&s.shared)
 	}
 	s.Link.Tally().Add(false, tally.HTTP2Begun, 1)
-	s.init()
+	s.dec.Init()
+	s.peer = http2.DefaultSettings
+	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
+	s.inflow.Avail = http2.Window(cfg.ConnWindow)
+	now := sys.Nanotime()
+	section.InitBudgets(&s.resets, &s.useless, cfg.Frugal, now)
+	s.Link.Share()
+	s.since, s.heard = now, now
+	if cfg.HeadTime > 0 {
+		s.headBy = now + cfg.HeadTime
+		s.Link.SetDeadline(s.headBy)
+	}
+	s.hello()
 	if secured != nil && !cfg.AnyCipher && !adequate(secured.TLS()) {
 		s.fail(errSecurity)
 	}
@@ -99,23 +111,6 @@ func adequate(state *tls.ConnectionState) bool {
 		return state.Version >= tls.VersionTLS12
 	}
 	return state.Version >= tls.VersionTLS13
-}
-
-func (s *Session) init() {
-	cfg := s.cfg
-	s.dec.Init()
-	s.peer = http2.DefaultSettings
-	s.sendWindow = http2.Window(http2.DefaultSettings.InitialWindow)
-	s.inflow.Avail = http2.Window(cfg.ConnWindow)
-	now := sys.Nanotime()
-	section.InitBudgets(&s.resets, &s.useless, cfg.Frugal, now)
-	s.Link.Share()
-	s.since, s.heard = now, now
-	if cfg.HeadTime > 0 {
-		s.headBy = now + cfg.HeadTime
-		s.Link.SetDeadline(s.headBy)
-	}
-	s.hello()
 }
 
 // hello is what a server sends first (RFC 9113 section 3.4).

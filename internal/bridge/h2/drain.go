@@ -207,10 +207,6 @@ func (s *Session) expireByLocked(by int64) {
 // write: as with net/http, their contexts end; and those that have lingered for long enough.
 func (s *Session) expireStreams(now int64) {
 	s.mu.Lock()
-	if s.expiresBy == 0 || now < s.expiresBy {
-		s.mu.Unlock()
-		return
-	}
 	s.expiresBy = 0
 	due := func(by int64) bool {
 		if by > now {
@@ -219,7 +215,7 @@ func (s *Session) expireStreams(now int64) {
 		return by > 0 && by <= now
 	}
 	for _, st := range slices.Backward(s.streams) { // some of which leave the Session
-		if t := st.tunnel; t != nil && t.session != nil && due(t.deadline) {
+		if t := st.tunnel; t != nil && due(t.deadline) && t.session != nil {
 			t.deadline = 0
 			s.freed = append(s.freed, func() { t.call(t.session.Expired) })
 		}

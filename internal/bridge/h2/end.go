@@ -172,18 +172,15 @@ func (s *Session) resetStream(id uint32, code http2.ErrCode, err error) {
 	}
 }
 
-// spendReset charges a stream that ends early.
+// spendReset charges a stream that ends early. It reports whether the connection goes on.
 func (s *Session) spendReset() bool {
-	if s.closing {
-		return false
-	}
 	s.mu.Lock()
 	ok := s.resets.Spend(1, sys.Nanotime)
 	s.mu.Unlock()
 	if !ok {
 		s.fail(errResets)
 	}
-	return ok
+	return !s.closing
 }
 
 // spendWork charges as much as n frames that do nothing.

@@ -223,6 +223,8 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	}
 	if !r.Interim() {
 		b.B = append(b.B, f.st.s.cfg.AltSvc.Block()...)
+		f.st.status = int32(r.Status)
+		f.SetStatus(r.Status)
 	}
 	// Go's client takes that of a 304, which is of a body that is not sent, for a mistake.
 	if !r.Interim() && bridge.BodyAllowed(r.Status) && r.ContentLength >= 0 {
@@ -231,10 +233,7 @@ func (f *forwarded) Response(head []byte, r *http1.Response, add []byte) error {
 	if f.via != "" {
 		b.B = http2.AppendField(b.B, "Via", "1."+string('0'+rune(r.Minor))+" "+f.via)
 	}
-	if f.block = b; !r.Interim() {
-		f.st.status = int32(r.Status)
-		f.SetStatus(r.Status)
-	}
+	f.block = b
 	return nil
 }
 
