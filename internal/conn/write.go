@@ -41,19 +41,26 @@ func (c *Conn) sendToRoom(w *Write) error {
 		return err
 	}
 	s := outbox.Of(w)
+	err := c.writing(func() (full bool, err error) {
+		done, err := c.try(&s)
+		return !done, err
+	})
+	if err != nil {
+		c.lose(s.Size()) // none of it is queued
+	}
+	return err
+}
+
+// writing calls f, and waits for the peer and calls it again as long as it reports that the socket is full.
+func (c *Conn) writing(f func() (full bool, err error)) error {
 	for {
-		err := c.mayWrite()
-		done := false
-		if err == nil {
-			done, err = c.try(&s)
+		if err := c.mayWrite(); err != nil {
+			return err
 		}
-		if err == nil && !done {
-			err = c.awaitWritable()
+		if full, err := f(); err != nil || !full {
+			return err
 		}
-		if err != nil {
-			c.lose(s.Size()) // none of it is queued
-		}
-		if done || err != nil {
+		if err := c.awaitWritable(); err != nil {
 			return err
 		}
 	}
@@ -77,17 +84,10 @@ func (c *Conn) try(s *outbox.Segment) (done bool, err error) {
 // pull sends what is queued, and waits for the peer while more reports that there is more. Files are
 // sent whole: after one that has only yielded to others no event may come.
 func (c *Conn) pull(q *queue, more func() bool) error {
-	for {
-		if err := c.mayWrite(); err != nil {
-			return err
-		}
-		if err := q.Pull(true); err != nil || !more() {
-			return err
-		}
-		if err := c.awaitWritable(); err != nil {
-			return err
-		}
-	}
+	return c.writing(func() (full bool, err error) {
+		err = q.Pull(true)
+		return err == nil && more(), err
+	})
 }
 
 // awaitSent waits until nothing is queued.
@@ -174,23 +174,18 @@ func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 	if err := c.awaitSent(); err != nil {
 		return 0, err
 	}
-	for r.Held() > 0 {
-		if err := c.mayWrite(); err != nil {
-			return sent, err
-		}
-		n, e := r.Give(int(c.fd))
-		c.sent(tally.Splices, n)
-		sent += n
-		if e != 0 && !sys.Again(e) {
-			return sent, c.opError("splice", e)
-		}
-		if e != 0 {
-			if err := c.awaitWritable(); err != nil {
-				return sent, err
+	for err == nil && r.Held() > 0 {
+		err = c.writing(func() (full bool, err error) {
+			n, e := r.Give(int(c.fd))
+			c.sent(tally.Splices, n)
+			sent += n
+			if full = sys.Again(e); e != 0 && !full {
+				err = c.opError("splice", e)
 			}
-		}
+			return full, err
+		})
 	}
-	return sent, nil
+	return sent, err
 }
 
 // Share implements Link.
