@@ -65,7 +65,7 @@ func (b *Box) InitCarried(sink Sink) {
 // unlock unlocks mu, and then does what must not be done under it.
 func (b *Box) unlock() {
 	b.set(busy, len(b.segments) > 0 || b.owed != 0 || b.err != nil)
-	if b.due() {
+	if len(b.freed)+len(b.done) > 0 {
 		b.settle()
 	}
 	b.recycle()

@@ -18,55 +18,42 @@ type notice struct {
 	lost     int64
 }
 
-// due reports whether settle has something to do. mu is held.
-func (b *Box) due() bool { return len(b.freed) > 0 || len(b.done) > 0 && !b.telling }
-
 // settle releases Holders and notifies Followers without mu, which is held again when it
 // returns: Release and Sent may be user code, which may use the Box. One goroutine at a time
 // notifies, so that Followers are notified in order; Holders wait for none of them.
 func (b *Box) settle() {
-	for b.due() {
-		var two [2]Holder
-		freed := append(two[:0], b.freed...)
-		clear(b.freed)
-		b.freed = b.freed[:0]
-		var few [2]notice
-		all := few[:0]
-		if !b.telling {
-			all = append(all, b.done...)
-			clear(b.done)
-			b.done = b.done[:0]
-		}
-		b.telling = b.telling || len(all) > 0
-		b.mu.Unlock()
-		for _, h := range freed {
+	for {
+		switch {
+		case len(b.freed) > 0:
+			h := b.freed[0]
+			b.freed = slices.Delete(b.freed, 0, 1)
+			b.mu.Unlock()
 			h.Release()
-		}
-		if len(all) > 0 {
-			b.tell(all)
-		}
-		if b.mu.Lock(); len(all) > 0 {
-			b.telling = false
+			b.mu.Lock()
+		case len(b.done) > 0 && !b.telling:
+			b.tell()
+		default:
+			return
 		}
 	}
 }
 
-// tell notifies Followers. If one ends the goroutine (runtime.Goexit), nothing runs on it after
-// this, and the others are notified here. mu is not held.
-func (b *Box) tell(all []notice) {
-	i := 0
+// tell notifies a Follower. If that ends the goroutine (runtime.Goexit), nothing runs on it after
+// this, and the others are notified here. mu is held, but for the call.
+func (b *Box) tell() {
+	first := b.done[0]
+	b.done = slices.Delete(b.done, 0, 1)
+	b.telling = true
+	b.mu.Unlock()
+	returned := false
 	defer func() {
-		if i < len(all) {
-			b.mu.Lock()
-			q := b.writable()
-			q.done = slices.Insert(q.done, 0, all[i+1:]...)
-			b.telling = false
+		b.mu.Lock()
+		if b.telling = false; !returned {
 			b.unlock()
 		}
 	}()
-	for ; i < len(all); i++ {
-		all[i].follower.Sent(all[i].lost)
-	}
+	first.follower.Sent(first.lost)
+	returned = true
 }
 
 // free leaves h to unlock. mu is held.
