@@ -77,26 +77,18 @@ func (g *guarded) recovered(err *error) {
 	}
 }
 
-func (g *guarded) Read(p []byte) (n int, err error) {
+func (g *guarded) Read(p []byte) (int, error)  { return g.transfer(net.Conn.Read, p) }
+func (g *guarded) Write(p []byte) (int, error) { return g.transfer(net.Conn.Write, p) }
+
+func (g *guarded) transfer(f func(net.Conn, []byte) (int, error), p []byte) (n int, err error) {
 	if g.broken.Load() {
 		return 0, errPanicked
 	}
 	defer g.recovered(&err)
-	return g.Conn.Read(p)
+	return f(g.Conn, p)
 }
 
-func (g *guarded) Write(p []byte) (n int, err error) {
-	if g.broken.Load() {
-		return 0, errPanicked
-	}
-	defer g.recovered(&err)
-	return g.Conn.Write(p)
-}
-
-func (g *guarded) Close() (err error) {
-	defer g.recovered(&err)
-	return g.Conn.Close()
-}
+func (g *guarded) Close() error { return g.run(g.Conn.Close) }
 
 func (g *guarded) SetDeadline(t time.Time) error     { return g.deadline(net.Conn.SetDeadline, t) }
 func (g *guarded) SetReadDeadline(t time.Time) error { return g.deadline(net.Conn.SetReadDeadline, t) }

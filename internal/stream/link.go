@@ -44,7 +44,6 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 		if err := c.beginRead(now, stall); err != nil {
 			return 0, err
 		}
-		c.expect(stall)
 		n, err = c.read(p)
 		if c.came(); n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
@@ -57,9 +56,9 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 
 // expect begins a read that is to end by then, and came ends it. A Read of TLS does not end at its deadline while it
 // sends what TLS itself answers, to a KeyUpdate or by an alert, and the peer accepts nothing: then the connection is
-// aborted.
+// aborted. mu is held.
 func (c *Conn) expect(by time.Time) {
-	if by.IsZero() || !c.layered() || c.untimed() {
+	if by.IsZero() || !c.layered() || c.timeless {
 		return
 	}
 	d := max(time.Until(by.Add(conn.LingerFor)), conn.LingerFor)
@@ -76,19 +75,13 @@ func (c *Conn) came() {
 	}
 }
 
-func (c *Conn) untimed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.timeless
-}
-
 // layered reports whether another connection is below, as that of TLS is.
 func (c *Conn) layered() bool {
 	_, yes := c.base.(interface{ NetConn() net.Conn })
 	return yes
 }
 
-// beginRead ensures that a deadline is set that is no later than the user
+// beginRead begins a read. It ensures that a deadline is set that is no later than the user
 // code's, and than stall.
 func (c *Conn) beginRead(now, stall time.Time) error {
 	c.mu.Lock()
@@ -100,6 +93,7 @@ func (c *Conn) beginRead(now, stall time.Time) error {
 	if c.armed != until && (conn.Sooner(c.armed, until) == until || !c.armed.After(now)) {
 		c.setReadDeadline(until)
 	}
+	c.expect(stall)
 	return nil
 }
 

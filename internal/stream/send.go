@@ -184,7 +184,8 @@ func (c *Conn) Send(w *conn.Write) error {
 		return c.sendShared(w)
 	}
 	if w.Deadline != 0 {
-		defer c.limitWrite(w.Deadline)()
+		c.limitWrite(w.Deadline)
+		defer c.limitWrite(0)
 	}
 	return c.out.Through(w)
 }
@@ -198,16 +199,11 @@ func (c *Conn) sendShared(w *conn.Write) error {
 }
 
 // limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
-// is sooner. restore restores the latter.
-func (c *Conn) limitWrite(ns int64) (restore func()) {
+// is sooner; 0 restores the latter.
+func (c *Conn) limitWrite(ns int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nc.SetWriteDeadline(conn.Sooner(c.writeBy, conn.TimeAt(ns)))
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.nc.SetWriteDeadline(c.writeBy)
-	}
 }
 
 // abort closes the connection after an error that the owner has not seen.
@@ -263,24 +259,24 @@ func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err 
 // rawConn returns the connection's socket. For other types, including those
 // that wrap a socket, the methods must be called.
 func (c *Conn) rawConn() (syscall.RawConn, bool) {
-	if c.raw != nil {
-		return c.raw, true
+	if u, unix := c.nc.(*net.UnixConn); unix && u.LocalAddr().Network() != "unix" {
+		return nil, false
 	}
-	switch nc := c.nc.(type) {
-	case *net.TCPConn:
-	case *net.UnixConn:
-		if nc.LocalAddr().Network() != "unix" {
-			return nil, false
+	if c.raw == nil {
+		c.raw = socketOf(c.nc)
+	}
+	return c.raw, c.raw != nil
+}
+
+// socketOf returns the socket of a connection of std's, or nil.
+func socketOf(nc net.Conn) syscall.RawConn {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		if raw, err := nc.(syscall.Conn).SyscallConn(); err == nil {
+			return raw
 		}
-	default:
-		return nil, false
 	}
-	raw, err := c.nc.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return nil, false
-	}
-	c.raw = raw
-	return raw, true
+	return nil
 }
 
 // CanRelay implements conn.Splicer.

@@ -277,13 +277,13 @@ func (c *Conn) await() error {
 	if !c.eof {
 		c.phase = receiving
 		c.setReadDeadline(until)
+		c.expect(until)
 	}
 	c.mu.Unlock()
 	var err error
 	if c.eof {
 		err = c.rest(until)
 	} else {
-		c.expect(until)
 		err = c.readMore(c.read)
 		c.came()
 	}
@@ -316,8 +316,9 @@ func (c *Conn) rest(until time.Time) error {
 
 // wait waits for what is posted, or for a reset, which only a socket shows without a read.
 func (c *Conn) wait() error {
-	raw := c.socket()
-	if raw == nil {
+	// Also below TLS. On systems without a poller a socket cannot be asked.
+	raw := socketOf(c.below())
+	if raw == nil || !sys.HavePoller {
 		return c.rest(time.Time{})
 	}
 	c.mu.Lock()
@@ -335,20 +336,6 @@ func (c *Conn) wait() error {
 		return errPosted
 	}
 	return net.ErrClosed
-}
-
-// socket returns the socket of a connection of std's, also below TLS; nil if there is none to ask.
-func (c *Conn) socket() syscall.RawConn {
-	if !sys.HavePoller {
-		return nil
-	}
-	switch nc := c.below().(type) {
-	case *net.TCPConn, *net.UnixConn:
-		if raw, err := nc.(syscall.Conn).SyscallConn(); err == nil {
-			return raw
-		}
-	}
-	return nil
 }
 
 // rouse ends the owner's wait. mu is held.
