@@ -52,14 +52,14 @@ func (c *Conn) boundReads() {
 
 func (c *Conn) Spare() (since int64, ok bool) {
 	c.mu.Lock()
-	since, idle, session, shared := c.waits, c.idle, c.session, c.out.Shared()
-	ok = c.since == 0 && c.phase != lent && !c.isKilled() && since != 0
+	since, phase, session, shared := c.waits, c.phase, c.session, c.out.Shared()
+	ok = c.since == 0 && phase != lent && !c.isKilled() && since != 0
 	c.mu.Unlock()
 	now := sys.Nanotime()
 	switch {
 	case !ok || shared && session.Since(now) < 0:
 		return 0, false
-	case idle:
+	case phase == idle:
 		return since, true
 	}
 	return conn.SpareHead(since, now) // of a request or a handshake
@@ -75,7 +75,7 @@ func (c *Conn) GiveWay() bool {
 
 func (c *Conn) Active() bool {
 	c.mu.Lock()
-	s, idle, shared := c.session, c.idle, c.out.Shared()
+	s, phase, shared := c.session, c.phase, c.out.Shared()
 	c.mu.Unlock()
 	switch {
 	case s == nil:
@@ -83,14 +83,14 @@ func (c *Conn) Active() bool {
 	case shared:
 		return s.Since(sys.Nanotime()) < 0
 	}
-	return !idle
+	return phase != idle
 }
 
 func (c *Conn) CloseIdle() {
 	c.mu.Lock()
-	idle := c.idle
+	phase := c.phase
 	c.mu.Unlock()
-	if idle {
+	if phase == idle {
 		c.Drain()
 	}
 }

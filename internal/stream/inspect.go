@@ -26,7 +26,7 @@ func (c *Conn) Running(before int64, f func(r stats.Request, since int64)) {
 
 func (c *Conn) Inspect() (out stats.Connection, since int64) {
 	c.mu.Lock()
-	session, phase, idle, version, waits := c.session, c.phase, c.idle, c.version, c.waits
+	session, phase, version, waits := c.session, c.phase, c.version, c.waits
 	shared := c.out.Shared() // which the session has called Share for
 	out = stats.Connection{Peer: c.Peer().RemoteAddr, State: "active", TLS: conn.VersionName(version), Loop: -1}
 	c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *Conn) Inspect() (out stats.Connection, since int64) {
 		}
 		return out, max(waits, 0)
 	}
-	if idle {
+	if phase == idle {
 		out.State = "idle"
 	}
 	return out, waits

@@ -62,7 +62,6 @@ type Conn struct {
 	session  conn.Session // changed by the owner
 	posts    conn.Posts   // to be called by the owner
 	phase    phase
-	idle     bool      // it waits for the peer with nothing Buffered
 	waits    int64     // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
 	asks     bool      // Drain is to be called
 	since    int64     // its argument: of sys.Nanotime, 0 if there was none
@@ -81,6 +80,7 @@ const (
 	resting   phase = iota // none of the following
 	lent                   // another protocol runs on it, instead of Run
 	receiving              // the owner reads, and can be woken by a deadline
+	idle                   // the same, with nothing Buffered
 	inUse                  // user code owns it
 	watched                // and a goroutine reads, to detect PeerGone
 	hijacked
@@ -151,40 +151,43 @@ var errPosted = errors.New("stream: posted")
 func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 	for {
 		next = c.posts.Deliver(&c.mu, next)
+		var err error
 		switch {
 		case c.isKilled():
 			return conn.Close
 		case next == conn.Requeue, next == conn.Elsewhere:
-		case next < conn.Close && ctx.Err() != nil:
+		case next > conn.Pause:
+			return next
+		case ctx.Err() != nil:
 			return conn.Elsewhere
 		case next == conn.Wait:
-			if c.wait() != errPosted {
-				return conn.Close
-			}
-			continue
-		case next == conn.Pause:
-			if n, wait := c.pause(); wait {
-				next = n
-				continue
-			}
-		case next != conn.More:
-			return next
+			err = c.wait()
+		case next == conn.Pause && c.out.Low():
+			err = c.announced()
 		default:
-			if c.askDrain(); c.drained == conn.HalfClose {
+			c.askDrain()
+			if c.drained == conn.HalfClose || next == conn.Pause && c.drained >= conn.Close {
 				return c.drained
 			}
-			switch err := c.await(); {
-			case err == nil:
-			case err == errPosted:
-				continue
-			case err == io.EOF:
-				c.eof = true
-			case !errors.Is(err, os.ErrDeadlineExceeded):
-				return conn.Close
-			default:
-				next = c.expired()
-				continue
+			if next == conn.Pause {
+				err = c.rest(c.deadline)
+			} else {
+				err = c.await()
 			}
+		}
+		switch {
+		case err == nil:
+		case err == errPosted:
+			continue
+		case err == io.EOF:
+			c.eof = true
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return conn.Close
+		default:
+			if n := c.expired(); n != conn.More {
+				next = n
+			}
+			continue
 		}
 		if next = c.session.Data(c.eof); next == conn.Elsewhere {
 			return next
@@ -192,28 +195,15 @@ func (c *Conn) Drive(ctx context.Context, next conn.Next) conn.Next {
 	}
 }
 
-// pause waits while the queue is above its low-water mark. It reports whether it has
-// waited, and then what comes next.
-func (c *Conn) pause() (next conn.Next, waited bool) {
-	if c.out.Low() {
-		c.announce() // unless carry has: Writable comes first
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return conn.Pause, c.posts.Any()
+// announced has Writable called, unless carry has: it comes before Data.
+func (c *Conn) announced() error {
+	c.announce()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.posts.Any() {
+		return errPosted
 	}
-	if c.askDrain(); c.drained >= conn.Close {
-		return c.drained, true
-	}
-	switch err := c.rest(c.deadline); {
-	case err == errPosted:
-		return conn.Pause, true
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		if next = c.expired(); next == conn.More {
-			next = conn.Pause
-		}
-		return next, true
-	}
-	return conn.Close, true
+	return nil
 }
 
 // askDrain calls the session's Drain for a connection that waits for its peer,
@@ -271,11 +261,13 @@ func (c *Conn) await() error {
 	if c.asks {
 		until = conn.LongAgo // Drain was called after askDrain
 	}
-	if idle := c.in == nil; idle || c.waits == 0 {
-		c.idle, c.waits = idle, sys.Nanotime()
+	if c.phase = receiving; c.in == nil {
+		c.phase = idle
+	}
+	if c.phase == idle || c.waits == 0 {
+		c.waits = sys.Nanotime()
 	}
 	if !c.eof {
-		c.phase = receiving
 		c.setReadDeadline(until)
 		c.expect(until)
 	}
@@ -288,9 +280,10 @@ func (c *Conn) await() error {
 		c.came()
 	}
 	c.mu.Lock()
-	if c.phase = resting; c.idle {
-		c.idle, c.waits = false, 0
+	if c.phase == idle {
+		c.waits = 0
 	}
+	c.phase = resting
 	c.mu.Unlock()
 	return err
 }
@@ -340,7 +333,7 @@ func (c *Conn) wait() error {
 
 // rouse ends the owner's wait. mu is held.
 func (c *Conn) rouse() {
-	if c.phase == receiving {
+	if c.phase == receiving || c.phase == idle {
 		c.setReadDeadline(conn.LongAgo)
 	}
 	select {
