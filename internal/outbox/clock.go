@@ -42,9 +42,6 @@ func (c *Clock) Progress() {
 
 // Done records that the push has returned.
 func (c *Clock) Done() {
-	if c.After <= 0 {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Time{}
@@ -53,19 +50,16 @@ func (c *Clock) Done() {
 func (c *Clock) fired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.armed = false
 	if c.until.IsZero() {
+		c.armed = false
 		return
 	}
-	if rest := time.Until(c.until); rest > 0 {
-		c.armed = true
-		c.timer.Reset(rest)
-		return
+	rest := time.Until(c.until)
+	if rest <= 0 {
+		c.Cut()
+		rest = time.Second // again, in case other code moves the deadline before the push has ended
 	}
-	c.Cut()
-	// Again, in case other code moves the deadline before the push has ended.
-	c.armed = true
-	c.timer.Reset(time.Second)
+	c.timer.Reset(rest)
 }
 
 // End stops the timer for good: nothing is pushed any more.
