@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"net"
 	"time"
 
@@ -103,20 +104,18 @@ func (c *Conn) WatchPeer() (gone bool) {
 }
 
 func (c *Conn) watch() {
-	b := buf.Get(readSize)
-	n, err := c.read(b.Whole())
+	b, err := (*buf.Buf)(nil).ReadMore(readSize, math.MaxInt32, c.read)
 	c.mu.Lock()
-	gone, reset := false, false
-	if n > 0 {
+	if had := c.in; b != nil {
 		// A pipelined request. No other goroutine touches in while this watches:
 		// the owner calls stopWatch first.
-		c.in = c.in.Room(n)
-		c.in.B = append(c.in.B, b.Whole()[:n]...)
-	} else if err != nil && c.armed != conn.LongAgo { // which is stopWatch's
-		c.peerErr = err
-		gone, reset = true, conn.IsReset(err)
+		c.in = b.Prepend(had.Bytes())
+		had.Drop()
 	}
-	b.Release()
+	gone := err != nil && c.armed != conn.LongAgo // which is stopWatch's
+	if gone {
+		c.peerErr = err
+	}
 	if c.phase == watched {
 		c.phase = inUse
 	}
@@ -124,7 +123,7 @@ func (c *Conn) watch() {
 	s := c.session
 	c.mu.Unlock()
 	if gone {
-		s.PeerGone(reset)
+		s.PeerGone(conn.IsReset(err))
 	}
 }
 
