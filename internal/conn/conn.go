@@ -357,15 +357,11 @@ func (c *Conn) act(next Next) (goOn bool) {
 		}
 		c.arm()
 		return true
-	case Requeue:
-		c.refeed = true
-		if !stalled || c.awaitPeer(q) {
-			c.loop.Requeue(c.handle)
+	case Requeue, Pause:
+		if c.refeed = true; next == Pause {
+			c.phase = paused
 		}
-	case Pause:
-		if c.phase = paused; stalled {
-			c.awaitPeer(q)
-		} else {
+		if !stalled || c.awaitPeer(q) {
 			c.loop.Requeue(c.handle)
 		}
 	case Await, Wait:

@@ -18,18 +18,15 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 		nc.Close()
 		return nil, nil, err
 	}
-	layer := c.layer()
-	if layer != nil {
-		layer.unwatch()
-	}
 	c.loop.Poller().Remove(int(c.fd))
-	rest := append([]byte(nil), c.Buffered()...)
-	c.Discard(len(rest))
-	if layer != nil {
+	if layer := c.layer(); layer != nil {
+		layer.unwatch()
 		raw := append([]byte(nil), layer.raw.Bytes()...)
 		layer.drop()
 		nc = layer.Conn(nc, raw)
 	}
+	rest := append([]byte(nil), c.Buffered()...)
+	c.Discard(len(rest))
 	c.Yield() // the user code no longer depends on the loop
 	c.state.Or(hijacked)
 	// At once, not when the user code returns: until the original is closed, the

@@ -42,9 +42,7 @@ func (c *Conn) Discard(n int) {
 func (c *Conn) keep() {
 	if c.borrowed {
 		c.borrowed = false
-		b := buf.Get(len(c.in.B))
-		b.B = append(b.B, c.in.B...)
-		c.in = b
+		c.in = (*buf.Buf)(nil).Prepend(c.in.B)
 	}
 }
 
@@ -176,13 +174,11 @@ func (c *Conn) await(p []byte) (int, error) {
 		case s&readable != 0 || try:
 			try = false
 			n, err := c.readPlain(p)
-			switch {
-			case err == errWouldBlock:
-			case err != nil:
+			if err == nil {
+				return n, nil
+			} else if err != errWouldBlock {
 				c.state.Or(readable) // the end remains for Data to find
 				return 0, err
-			default:
-				return n, nil
 			}
 		}
 		if err := c.sleep(waitRead, readable, c.shared.Limits.ReadStall); err != nil {
@@ -197,11 +193,8 @@ func (c *Conn) readPlain(p []byte) (int, error) {
 		return l.receive(c, false)
 	}
 	n, e := c.read(p)
-	switch {
-	case e != 0:
-		return 0, c.sysError("read", e)
-	case n == 0:
+	if n == 0 && e == 0 {
 		return 0, io.EOF
 	}
-	return n, nil
+	return n, c.sysError("read", e)
 }
