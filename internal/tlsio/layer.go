@@ -140,9 +140,6 @@ func (l *layer) end() (dst []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	dst, l.out, l.sealing = l.out, nil, false
-	if l.owed.Load() != 0 {
-		l.owed.Store(0)
-	}
 	return dst
 }
 
