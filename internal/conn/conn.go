@@ -4,7 +4,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/chert-http/chert/internal/buf"
 	"github.com/chert-http/chert/internal/loop"
@@ -86,12 +85,9 @@ const (
 // than the owner has queued, or may accept more.
 type queueStalled struct{}
 
-// readsPerTurn bounds what one connection reads in a turn of its loop.
+// readsPerTurn bounds what one connection reads in a turn of its loop. How long it keeps the loop then
+// is bounded as a step of the turn is, from the end of the first call of its session on: each may take as long itself.
 const readsPerTurn = 16
-
-// slice bounds how long it keeps the loop in such a turn, in nanoseconds, from the end of the
-// first call of its session on: each may take as long itself.
-const slice = int64(200 * time.Microsecond)
 
 // Open takes over a connected non-blocking socket on l's goroutine. c is part of
 // the Session's own allocation. remote and local are its addresses, since the
@@ -259,7 +255,8 @@ func (c *Conn) resumeReading() {
 
 // fill reads and passes the data to the session until the socket is drained.
 func (c *Conn) fill() (mine bool) {
-	began := int64(0)
+	var turn loop.Step
+	turn.Next()
 	for range readsPerTurn {
 		if c.ready&poll.Readable == 0 {
 			if c.draining {
@@ -285,23 +282,13 @@ func (c *Conn) fill() (mine bool) {
 		if goOn, mine := c.advance(n == 0); !goOn {
 			return mine
 		}
-		if c.ready&poll.Readable != 0 && spent(&began) {
+		if c.ready&poll.Readable != 0 && !turn.Next() {
 			break
 		}
 	}
 	c.refeed = c.draining // the session is asked for its Drain: the socket is never drained
 	c.loop.Requeue(c.handle)
 	return true
-}
-
-// spent reports whether slice has passed since the first call, which sets began.
-func spent(began *int64) bool {
-	now := sys.Nanotime()
-	if *began == 0 {
-		*began = now
-		return false
-	}
-	return now-*began >= slice
 }
 
 // advance calls Data and does what it returns. goOn reports that the loop owns

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/poll"
 	"github.com/chert-http/chert/internal/tally"
 )
@@ -116,7 +117,9 @@ func (c *Conn) Mail(message any) {
 // when its time is over wait for the next turn, and with them all else: there are at most a
 // few for each of the connection's streams.
 func (c *Conn) deliver(w *waits) (goOn, mine bool) {
-	for began := int64(0); len(w.posted) > 0; {
+	var turn loop.Step
+	turn.Next()
+	for len(w.posted) > 0 {
 		f := w.posted[0]
 		w.posted[0] = nil
 		w.posted = w.posted[1:]
@@ -127,7 +130,7 @@ func (c *Conn) deliver(w *waits) (goOn, mine bool) {
 		if goOn := c.actOn(next); !goOn && (c.phase == lingering || c.phase == closed) {
 			return false, true
 		}
-		if len(w.posted) > 0 && spent(&began) {
+		if len(w.posted) > 0 && !turn.Next() {
 			c.loop.Requeue(c.handle)
 			return false, true
 		}

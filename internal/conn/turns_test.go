@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chert-http/chert/internal/loop"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
 // compute takes as long as a connection may keep its loop.
 func compute() {
-	for began := sys.Nanotime(); sys.Nanotime()-began <= slice; {
+	for began := sys.Nanotime(); sys.Nanotime()-began <= loop.StepFor; {
 	}
 }
 

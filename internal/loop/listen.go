@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// acceptBatch bounds the connections accepted in one turn, as does stepFor: so a flood
+	// acceptBatch bounds the connections accepted in one turn, as does StepFor: so a flood
 	// of newcomers gets a part of the loop's time, and the others go on.
 	acceptBatch = 64
 	// closeBatches is how many batches a listener accepts before it closes: enough for the
@@ -172,9 +172,9 @@ func (ln *Listener) resume() {
 
 // accept accepts a batch and reports whether there may be more.
 func (ln *Listener) accept() bool {
-	var accepting step
+	var accepting Step
 	for range acceptBatch {
-		if !accepting.next() {
+		if !accepting.Next() {
 			break
 		}
 		if !ln.Gate.Enter() {

@@ -63,7 +63,7 @@ type Loop struct {
 	mailed     bool   // and has been in this turn
 	casts      []cast // broadcasts under way; the last one comes first
 	// What this turn has done; see step.go.
-	casting, serving step
+	casting, serving Step
 	late             bool // timers that are due have not fired
 	retiring         bool
 	pool             pool
@@ -87,7 +87,7 @@ type Loop struct {
 	dead    chan struct{} // closed at the end
 	ended   chan error    // why the loop ended, for Run
 
-	asleep atomic.Bool // the loop waits, or is about to; see post
+	asleep atomic.Bool // the loop waits, or is about to; see Post
 	mail   mailbox
 }
 
@@ -251,8 +251,8 @@ func (l *Loop) turn() bool {
 	if !l.serveDue() {
 		return false
 	}
-	timing := step{count: 1} // next is called after the first timer
-	l.late = !l.wheel.Advance(l.now, l.fire, timing.next)
+	timing := Step{count: 1} // Next is called after the first timer
+	l.late = !l.wheel.Advance(l.now, l.fire, timing.Next)
 	return true
 }
 
@@ -282,7 +282,7 @@ func (l *Loop) wait() error {
 	l.asleep.Store(false)
 	l.now = sys.Nanotime()
 	l.next, l.got, l.mailed = 0, n, false
-	l.casting, l.serving = step{}, step{}
+	l.casting, l.serving = Step{}, Step{}
 	l.Tally.Add(true, tally.Turns, 1)
 	l.Tally.Add(true, tally.Events, uint64(n))
 	return err

@@ -7,14 +7,13 @@ import (
 
 // This file is what other goroutines send to a loop.
 
-// A mail is a message for a Sock, or a function.
+// A mail is a message for a Sock, or a func() for the loop.
 type mail struct {
 	to      Handle
 	message any
-	fn      func()
 }
 
-// packMail is how many messages are in a pack: 2 KiB.
+// packMail is how many messages are in a pack: 1.5 KiB.
 const packMail = 64
 
 // A pack is a part of a mailbox. There may be a million messages at once, as when an event
@@ -44,14 +43,8 @@ type mailbox struct {
 
 // Post delivers a message to the Sock at h on the loop's goroutine. It reports
 // false when the loop has ended. Safe for concurrent use.
-func (l *Loop) Post(h Handle, message any) bool { return l.post(mail{to: h, message: message}) }
-
-// Do runs fn on the loop's goroutine. Safe for concurrent use. It reports
-// false, without ever running fn, if the loop has ended.
-func (l *Loop) Do(fn func()) bool { return l.post(mail{fn: fn}) }
-
-func (l *Loop) post(m mail) bool {
-	if !l.mail.add(m) {
+func (l *Loop) Post(h Handle, message any) bool {
+	if !l.mail.add(mail{h, message}) {
 		return false
 	}
 	// The loop sets asleep before it checks the mailbox a last time; so either
@@ -62,13 +55,17 @@ func (l *Loop) post(m mail) bool {
 	return true
 }
 
+// Do runs fn on the loop's goroutine. Safe for concurrent use. It reports
+// false, without ever running fn, if the loop has ended.
+func (l *Loop) Do(fn func()) bool { return l.Post(Handle{}, fn) }
+
 // deliver delivers what has been posted, as much of it as a step may.
 func (l *Loop) deliver() {
 	b := &l.mail
 	if b.first == nil {
 		b.take()
 	}
-	var delivering step
+	var delivering Step
 	for b.first != nil {
 		p := b.first
 		if b.at == p.n {
@@ -77,15 +74,15 @@ func (l *Loop) deliver() {
 			packs.Put(p)
 			continue
 		}
-		if !delivering.next() {
+		if !delivering.Next() {
 			return
 		}
 		m := p.mail[b.at]
 		p.mail[b.at] = mail{}
 		b.at++
 		b.count.Add(-1)
-		if m.fn != nil {
-			m.fn()
+		if fn, ok := m.message.(func()); ok {
+			fn()
 		} else if sl := l.at(m.to); sl != nil {
 			sl.sock.Mail(m.message)
 		}

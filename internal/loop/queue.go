@@ -43,7 +43,7 @@ func (l *Loop) serveDue() bool {
 	for l.head < len(l.due) {
 		h := l.due[l.head]
 		sl := l.at(h)
-		if sl != nil && !l.serving.next() {
+		if sl != nil && !l.serving.Next() {
 			break
 		}
 		l.head++

@@ -8,28 +8,29 @@ import (
 
 // This file bounds the steps of a turn: mail, broadcasts, Socks that are due, and timers.
 // There may be a million of any of them, and closing a connection takes about 10 us. So each
-// step ends after stepMost or stepFor, whichever is first, and goes on in the next turn,
+// step ends after stepMost or StepFor, whichever is first, and goes on in the next turn,
 // after a look at the events. What is left over comes before what is new. The events of a
 // turn are bounded by eventBatch, and each of its Socks by itself.
 
 const (
 	stepMost = 256
-	stepFor  = int64(200 * time.Microsecond)
+	// StepFor is in nanoseconds.
+	StepFor = int64(200 * time.Microsecond)
 	// castLooks is how many slots of a broadcast, most of them empty, count as one call.
 	castLooks = 16
 	// castLeast is how many Socks a broadcast reaches in each turn, however long the queue is.
 	castLeast = 16
 )
 
-// A step counts what a part of a turn has done. Its zero value is one that has not begun.
-type step struct {
+// A Step counts what a part of a turn has done. Its zero value is one that has not begun.
+type Step struct {
 	count int
 	began int64
 }
 
-// next reports whether another call may be made in this turn, and counts it. The time begins
+// Next reports whether another call may be made in this turn, and counts it. The time begins
 // with the second: a step without calls, or with one, does not read the clock.
-func (s *step) next() bool {
+func (s *Step) Next() bool {
 	switch s.count++; {
 	case s.count == 1:
 		return true
@@ -40,7 +41,7 @@ func (s *step) next() bool {
 	if s.began == 0 {
 		s.began = now
 	}
-	return now-s.began < stepFor
+	return now-s.began < StepFor
 }
 
 // A cast is a broadcast under way.
@@ -83,11 +84,11 @@ func (l *Loop) cast() {
 		}
 		s, message := l.slots.at(uint32(c.at)).sock, c.message
 		if s != nil {
-			if most == 0 || !l.casting.next() {
+			if most == 0 || !l.casting.Next() {
 				return
 			}
 			most--
-		} else if looks++; looks%castLooks == 0 && !l.casting.next() {
+		} else if looks++; looks%castLooks == 0 && !l.casting.Next() {
 			return
 		}
 		c.at++
