@@ -22,8 +22,11 @@ func (c *Conn) drain(ago int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.since == 0
-	if c.asks = true; first {
+	if first {
 		c.since = sys.Nanotime() - ago
+	}
+	if !c.posts.Any() {
+		c.posts.Add(func() conn.Next { return conn.More }) // the owner calls askDrain before it waits
 	}
 	switch {
 	case c.session != nil:

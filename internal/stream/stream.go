@@ -63,8 +63,7 @@ type Conn struct {
 	posts    conn.Posts   // to be called by the owner
 	phase    phase
 	waits    int64     // since when it has been idle, or had part of a request, of sys.Nanotime; or 0
-	asks     bool      // Drain is to be called
-	since    int64     // its argument: of sys.Nanotime, 0 if there was none
+	since    int64     // Drain's argument: of sys.Nanotime, 0 if it is not to be called
 	version  uint16    // of TLS
 	peerErr  error     // found by the watch; the next read returns it
 	readBy   time.Time // the user code's deadlines; before Run, that of ReadBy
@@ -212,7 +211,6 @@ func (c *Conn) announced() error {
 func (c *Conn) askDrain() {
 	c.mu.Lock()
 	since := c.since
-	c.asks = false
 	c.mu.Unlock()
 	if c.drained = conn.More; since != 0 {
 		c.drained = c.session.Drain(since)
@@ -220,10 +218,10 @@ func (c *Conn) askDrain() {
 }
 
 // expired handles the end of a read by its deadline: of SetDeadline, of askDrain,
-// one that Drain has set to be called, or one of other code that has the net.Conn.
+// one that Post or Drain has set, or one of other code that has the net.Conn.
 func (c *Conn) expired() conn.Next {
 	c.mu.Lock()
-	other := c.asks || c.posts.Any()
+	other := c.posts.Any()
 	c.mu.Unlock()
 	switch {
 	case other:
@@ -257,9 +255,6 @@ func (c *Conn) await() error {
 	until := c.deadline
 	if c.drained != conn.More {
 		until = conn.Sooner(until, time.Now().Add(drainGrace))
-	}
-	if c.asks {
-		until = conn.LongAgo // Drain was called after askDrain
 	}
 	if c.phase = receiving; c.in == nil {
 		c.phase = idle
