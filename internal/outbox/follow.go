@@ -25,8 +25,10 @@ func (b *Box) settle() {
 	for {
 		switch {
 		case len(b.freed) > 0:
-			h := b.freed[0]
-			b.freed = slices.Delete(b.freed, 0, 1)
+			last := len(b.freed) - 1 // they have no order, and there may be thousands
+			h := b.freed[last]
+			b.freed[last] = nil
+			b.freed = b.freed[:last]
 			b.mu.Unlock()
 			h.Release()
 			b.mu.Lock()
