@@ -250,7 +250,9 @@ func (w *Response) flushStage() error {
 // was not sent yet.
 func (w *Response) emit(p []byte) error {
 	if !w.HeadOut {
-		w.HeadOut = true
+		if w.HeadOut = true; w.LateContinue {
+			w.noContinue() // no Read may wait for mu, which a Write may hold while it waits for the client
+		}
 		w.failed(w.x.m.Complete(p))
 	}
 	if len(p) > 0 && !w.x.IsHEAD && w.Err == nil {

@@ -233,6 +233,45 @@ func TestContinueBeforeHeldHead(t *testing.T) {
 	})
 }
 
+// A body is read while a Write waits for a client that has not got its 100 (Continue): that came too late for it.
+func TestContinueBesideWrite(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		waits, body := make(chan struct{}), make(chan string, 1)
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			wrote := make(chan struct{})
+			go func() {
+				defer close(wrote)
+				w.Write(make([]byte, 1<<17))
+			}()
+			<-waits
+			b, _ := io.ReadAll(r.Body)
+			body <- string(b)
+			<-wrote
+		})})
+		c := s.raw()
+		c.headers(1, false, with(post, "expect: 100-continue")...)
+		c.send()
+		for got := 0; got < 65535; { // the window
+			if f, ok := c.next().(*http2.DataFrame); ok {
+				got += len(f.Data())
+			}
+		}
+		close(waits)
+		c.fr.WriteData(1, true, []byte("hello"))
+		c.send()
+		if got := servertest.Await(t, body, "the body is read"); got != "hello" {
+			t.Errorf("%q is read", got)
+		}
+		c.fr.WriteWindowUpdate(0, 1<<17)
+		c.fr.WriteWindowUpdate(1, 1<<17)
+		c.send()
+		if a := c.read(1); len(a.body) != 1<<17-65535 {
+			t.Errorf("%d more bytes, %s", len(a.body), a.reset)
+		}
+	})
+}
+
 // A connection whose early answers linger is idle, and ends with its server, which resets
 // them: Shutdown and tests' servers do not wait for them.
 func TestEarlyResponseShutdown(t *testing.T) {
