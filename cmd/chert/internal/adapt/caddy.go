@@ -28,7 +28,7 @@ type caddy struct {
 	guarded  []string     // patterns of routes that not all clients may have
 	moved    []*site      // redirects of some of its hosts
 	whole    *directive   // reverse_proxy for all
-	proxied  []string     // patterns that a reverse_proxy is for, "" for all
+	proxied  []string     // matchers of paths that a reverse_proxy has, "" for all
 	asks     int          // how many forward_auth are for all: of several one would be in place of the others
 }
 

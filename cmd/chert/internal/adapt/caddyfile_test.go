@@ -267,6 +267,8 @@ func TestCaddyNamedProxy(t *testing.T) {
 		{ws + "reverse_proxy b:1\nreverse_proxy c:1\nreverse_proxy @m b:1\n", all, "7: reverse_proxy is left out: one before it"},
 		{"reverse_proxy /x/* c:1\nreverse_proxy /x/* d:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n",
 			"3: reverse_proxy is left out: one before it"},
+		{"reverse_proxy /x* c:1\nreverse_proxy /x/* d:1\nreverse_proxy b:1\n", all + "[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"c:1\"\n" +
+			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"d:1\"\n", "2: /x* is for all that begins with it"},
 	} {
 		tt.in = "http://a.example {\n" + tt.in + "}\n"
 		tt.run(t)

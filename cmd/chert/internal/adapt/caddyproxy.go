@@ -44,7 +44,7 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 				args[0], unpassed)
 			s.refuse("/{path...}", unpassed)
 			return
-		case c.again(d, pattern):
+		case c.again(d, args[0]):
 			return
 		}
 		if below && !strings.HasSuffix(args[0], "/*") {
@@ -63,10 +63,11 @@ func (c *caddy) reverseProxy(s *site, d *directive, args []string) {
 	}
 }
 
-// again reports whether a reverse_proxy before d has all requests of a pattern, which never reach d in Caddy.
-func (c *caddy) again(d *directive, pattern string) bool {
-	before := slices.Contains(c.proxied, pattern)
-	if c.proxied = append(c.proxied, pattern); before {
+// again reports whether a reverse_proxy before d has the same matcher, so that no request reaches d in Caddy. Of "/x*"
+// and "/x/*", whose pattern is the same, the longer one comes first there: check refuses both.
+func (c *caddy) again(d *directive, matcher string) bool {
+	before := slices.Contains(c.proxied, matcher)
+	if c.proxied = append(c.proxied, matcher); before {
 		c.note(d.line, "reverse_proxy is left out: one before it forwards the same requests")
 	}
 	return before
