@@ -35,7 +35,6 @@ type Store struct {
 	tokens   atomic.Uint64
 	end      atomic.Pointer[place] // of the stream, when it was looked at last; epoch 0: not yet
 	away     atomic.Int32          // whether the reader cannot read, and 1 more for the queue
-	telling  sync.Mutex            // so that the last line of the log is how it is
 	closing  context.Context
 	cancel   context.CancelFunc
 
@@ -349,8 +348,6 @@ func (s *Store) dropped(why error) {
 // setAway is called with 1 when a part of the store finds that NATS does not respond, and with
 // -1 when it does again.
 func (s *Store) setAway(change int32, why error) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
 	now := s.away.Add(change)
 	switch {
 	case s.closing.Err() != nil:

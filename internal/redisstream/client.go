@@ -65,7 +65,6 @@ type Client struct {
 	// lookEvery is that of tests, or the constant; immutable once the client is used.
 	lookEvery time.Duration
 	away      atomic.Int32 // how many readers cannot read, and 1 more for the queue
-	telling   sync.Mutex   // so that the last line of the log is how it is
 
 	entries, published, failed, cuts, lost atomic.Uint64
 }
@@ -190,8 +189,6 @@ func (c *Client) Explain(err error) error { return redisconn.Explain(err, c.wher
 // setAway is called with 1 when a part of the client finds that Redis does not respond, and
 // with -1 when it does again.
 func (c *Client) setAway(change int32, why error) {
-	c.telling.Lock()
-	defer c.telling.Unlock()
 	now := c.away.Add(change)
 	switch {
 	case c.closing.Err() != nil:
