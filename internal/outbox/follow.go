@@ -1,7 +1,5 @@
 package outbox
 
-import "slices"
-
 // This file notifies Followers when what was sent before them has been accepted by the
 // carrier. Without Followers it costs nothing: only what waits is counted.
 
@@ -25,10 +23,7 @@ func (b *Box) settle() {
 	for {
 		switch {
 		case len(b.freed) > 0:
-			last := len(b.freed) - 1 // they have no order, and there may be thousands
-			h := b.freed[last]
-			b.freed[last] = nil
-			b.freed = b.freed[:last]
+			h := shift(&b.freed)
 			b.mu.Unlock()
 			h.Release()
 			b.mu.Lock()
@@ -43,8 +38,7 @@ func (b *Box) settle() {
 // tell notifies a Follower. If that ends the goroutine (runtime.Goexit), nothing runs on it after
 // this, and the others are notified here. mu is held, but for the call.
 func (b *Box) tell() {
-	first := b.done[0]
-	b.done = slices.Delete(b.done, 0, 1)
+	first := shift(&b.done)
 	b.telling = true
 	b.mu.Unlock()
 	returned := false
@@ -56,6 +50,18 @@ func (b *Box) tell() {
 	}()
 	first.follower.Sent(first.lost)
 	returned = true
+}
+
+// shift takes the first of list, and leaves the others where they are: there may be thousands, of small
+// responses to a peer that reads late. The place of the last one is used again.
+func shift[E any](list *[]E) (first E) {
+	all := *list
+	first = all[0]
+	clear(all[:1])
+	if *list = all[1:]; len(all) == 1 {
+		*list = all[:0]
+	}
+	return first
 }
 
 // free leaves h to unlock. mu is held.
