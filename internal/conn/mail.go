@@ -114,7 +114,7 @@ func (c *Conn) Mail(message any) {
 }
 
 // deliver calls the posted functions, and returns what advance does. Those that are left
-// when its time is over wait for the next turn, and with them all else: there are at most a
+// when its step is over wait for the next turn, and with them all else: there are at most a
 // few for each of the connection's streams.
 func (c *Conn) deliver(w *waits) (goOn, mine bool) {
 	var turn loop.Step
