@@ -98,13 +98,13 @@ func (s *Store) Check(ctx context.Context) error {
 	limit := max(checkTime, s.o.Timeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if by, ok := ctx.Deadline(); ok && time.Until(by) < limit {
+		limit = 0 // the caller does not wait for that long
+	}
 	key := s.o.Prefix + "{check}:check"
 	_, err := take.Run(bounded, s.client, []string{key}, 1, 1000, 1).Int64Slice()
 	if err == nil {
 		return nil
-	}
-	if ctx.Err() != nil {
-		limit = 0 // the caller has not waited for that long
 	}
 	return redisconn.Explain(err, s.where, limit)
 }
