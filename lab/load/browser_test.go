@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go/http3"
 )
@@ -22,7 +24,8 @@ func TestBrowser(t *testing.T) {
 	for major := 1; major <= 3; major++ {
 		t.Run(fmt.Sprintf("HTTP %d", major), func(t *testing.T) {
 			t.Parallel()
-			var connections atomic.Int32
+			var connections, asked atomic.Int32
+			together := make(chan bool) // closed when two files are asked for at the same time
 			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/":
@@ -30,6 +33,13 @@ func TestBrowser(t *testing.T) {
 				case "/missing":
 					http.NotFound(w, r)
 				default:
+					if asked.Add(1) == 2 {
+						close(together)
+					}
+					select {
+					case <-together:
+					case <-r.Context().Done():
+					}
 					var n int
 					fmt.Sscanf(r.URL.Path, "/%d", &n)
 					fmt.Fprint(w, strings.Repeat("x", n))
@@ -50,8 +60,10 @@ func TestBrowser(t *testing.T) {
 			}
 			b := OpenBrowser(addr, major)
 			defer b.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			for range 2 {
-				took, err := b.Fetch(t.Context(), page)
+				took, err := b.Fetch(ctx, page)
 				if err != nil || took.File <= 0 || took.Page < took.File {
 					t.Fatalf("%v, %v", took, err)
 				}
