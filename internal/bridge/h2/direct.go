@@ -45,6 +45,12 @@ var requests = sync.Pool{New: func() any {
 
 // free gives r back. Nothing of the request may be used any more.
 func (r *request) free() {
+	r.reset()
+	requests.Put(r)
+}
+
+// reset makes r empty, for another header block.
+func (r *request) reset() {
 	if r.handler != nil {
 		r.x.Reset(wire.Request{})
 		r.handler, r.st, r.returned, r.answered = nil, nil, false, false
@@ -53,7 +59,6 @@ func (r *request) free() {
 	}
 	r.t = section.Target{}
 	r.fields.Reset()
-	requests.Put(r)
 }
 
 // takesDirect reports whether a request goes the direct way.

@@ -265,13 +265,21 @@ func (s *Session) onContinuation(h http2.Header, p []byte) (*stream, error) {
 
 // onBlock decodes a header block, which is done with every one of them, or the tables
 // would not be the same any more.
-func (s *Session) onBlock(h http2.Header, block []byte, err error) (st *stream, _ error) {
-	r := requests.Get().(*request)
-	defer func() {
-		if st == nil || st.direct != r { // it does not go the direct way
-			r.free()
-		}
-	}()
+func (s *Session) onBlock(h http2.Header, block []byte, err error) (*stream, error) {
+	r := s.spareRequest
+	if s.spareRequest = nil; r == nil {
+		r = requests.Get().(*request)
+	}
+	st, err := s.decoded(h, block, err, r)
+	if st == nil || st.direct != r {
+		r.reset()
+		s.spareRequest = r
+	}
+	return st, err
+}
+
+// decoded is onBlock with r to decode the block into, which st.direct is if it goes the direct way.
+func (s *Session) decoded(h http2.Header, block []byte, err error, r *request) (st *stream, _ error) {
 	if e := s.dec.Decode(block, &r.fields.Fields, s.cfg.List); e != nil {
 		return nil, e
 	}

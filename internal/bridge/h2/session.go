@@ -40,6 +40,8 @@ type Session struct {
 	// crowded: the last answer of a handler that has ended has left no room in out.
 	crowded bool
 	memo    place.Memo
+	// spareRequest is for the next header block in Data, which saves most of them the pool.
+	spareRequest *request
 	// deferred are requests whose handlers are likely to be quick, once their bodies
 	// have come.
 	deferred []*stream
@@ -66,6 +68,10 @@ func (s *Session) Data(eof bool) conn.Next {
 	next := s.read(eof)
 	if next == conn.Lost || !s.afterData() {
 		return conn.Lost
+	}
+	if r := s.spareRequest; r != nil {
+		s.spareRequest = nil
+		requests.Put(r)
 	}
 	return s.settle(next)
 }
