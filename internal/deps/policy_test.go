@@ -197,7 +197,7 @@ var policy = []rule{
 	{pkg: "internal/conn/conntest", may: "internal/conn internal/stream internal/exec internal/loop internal/sys internal/tally internal/outbox internal/outbox/outboxtest internal/testing/servertest"},
 	// Starts servers, so it is above the root; the packages below the root are
 	// tested with servertest.
-	{pkg: "internal/testing/engines", may: ". internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
+	{pkg: "internal/testing/engines", may: ". stats internal/testhook internal/sys internal/conn internal/conn/conntest internal/testing/servertest"},
 	// What topics of all stores have in common.
 	{pkg: "internal/testing/topictest", may: ". eventstream internal/testing/engines internal/testing/servertest"},
 	{pkg: "internal/testing/autobahn", may: "websocket"},

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -236,7 +237,10 @@ func TestWritableLeavesNothing(t *testing.T) {
 	}
 	for link, to := range map[string]string{"link": "file", "dangling": "target", "again": "dangling"} {
 		if err := os.Symlink(to, path(link)); err != nil {
-			t.Skip(err)
+			if runtime.GOOS != "windows" {
+				t.Fatal(err)
+			}
+			t.Skip(err) // Windows asks for a privilege
 		}
 	}
 	list := func() (names []string) {

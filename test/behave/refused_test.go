@@ -58,7 +58,7 @@ func TestRefused(t *testing.T) {
 				srv := &chert.Server{Engine: e, ReadHeaderTimeout: tt.s.ReadHeaderTimeout, Handler: http.NotFoundHandler()}
 				srv.Refused = func(r chert.Refusal) {
 					// It has been counted when it is reported.
-					if got := upToDate(t, srv).Requests; len(got) != 1 || got[0].Class != tt.status/100 || got[0].N != 1 {
+					if got := engines.UpToDate(t, srv).Requests; len(got) != 1 || got[0].Class != tt.status/100 || got[0].N != 1 {
 						t.Errorf("counted: %v", got)
 					}
 					told.add(r)
@@ -128,7 +128,7 @@ func TestRefusedForRoom(t *testing.T) {
 			if got.Status != 503 || got.Reason != tt.reason || got.RemoteAddr == "" || (got.LocalAddr != s.ListenAddr && !engines.Layered) || name == "handlers" && got.Line != "GET /second HTTP/1.1" {
 				t.Errorf("%s: %+v", name, got)
 			}
-			sn := upToDate(t, s)
+			sn := engines.UpToDate(t, s)
 			if n := append(sn.Malformed, sn.Connections.Refused...); len(n) != 1 || n[0].Name != tt.reason || n[0].N != 1 {
 				t.Errorf("%s: %+v", name, n)
 			}
@@ -155,7 +155,7 @@ func TestRefusedForRoomCounted(t *testing.T) {
 				srv.Protocols.SetHTTP1(!two)
 				srv.Protocols.SetUnencryptedHTTP2(two)
 				srv.Refused = func(r chert.Refusal) {
-					if got := upToDate(t, srv).Requests; len(got) != 1 || got[0].Class != 5 || got[0].N != 1 {
+					if got := engines.UpToDate(t, srv).Requests; len(got) != 1 || got[0].Class != 5 || got[0].N != 1 {
 						t.Errorf("%s, %s: counted: %v", name, way, got)
 					}
 					told <- r

@@ -37,16 +37,6 @@ func finished(sn *stats.Snapshot, class int) (n uint64) {
 	return n
 }
 
-// upToDate returns statistics of which every loop's are of now: a loop that has had no processor for 100 ms is behind.
-func upToDate(t *testing.T, s stats.Source) (sn stats.Snapshot) {
-	t.Helper()
-	servertest.Eventually(t, "every loop answers in time", func() bool {
-		sn = s.Stats()
-		return !slices.ContainsFunc(sn.Loops, func(l stats.Loop) bool { return l.Stale })
-	})
-	return sn
-}
-
 // A server that has not served has empty statistics.
 func TestStatsBefore(t *testing.T) {
 	t.Parallel()
@@ -79,7 +69,7 @@ func countsSyscalls(t *testing.T, way stats.Way, h http.Handler) bool {
 	for range 3 { // which the accept belongs to, and that there is no other to accept
 		c.Get("/")
 	}
-	before := upToDate(t, s)
+	before := engines.UpToDate(t, s)
 	const n = 20
 	sent, got := 0, 0
 	for range n {
@@ -89,7 +79,7 @@ func countsSyscalls(t *testing.T, way stats.Way, h http.Handler) bool {
 		c.Want("hello")
 		sent, got = sent+len(req), got+len(head)+len("hello")
 	}
-	after := upToDate(t, s)
+	after := engines.UpToDate(t, s)
 	if slices.ContainsFunc(after.Loops, func(l stats.Loop) bool { return l.Handovers > 0 }) {
 		return false
 	}
@@ -166,13 +156,13 @@ func TestStatsEnds(t *testing.T) {
 			{ask("GET /ok", "Expect: x"), 4, 0},
 			{strings.Repeat(ask("GET /ok"), 7) + ask("GET /fails", "Connection: close"), 5, 7},
 		} {
-			before := upToDate(t, s)
+			before := engines.UpToDate(t, s)
 			s.Exchange(tt.sends, false)
 			servertest.Eventually(t, "a request is counted: "+servertest.Brief(tt.sends), func() bool {
 				sn := s.Stats()
 				return finished(&sn, -1) == finished(&before, -1)+1+uint64(tt.more)
 			})
-			after := upToDate(t, s)
+			after := engines.UpToDate(t, s)
 			for class := range 6 {
 				want := finished(&before, class)
 				if class == tt.class {
@@ -186,7 +176,7 @@ func TestStatsEnds(t *testing.T) {
 				}
 			}
 		}
-		sn := upToDate(t, s)
+		sn := engines.UpToDate(t, s)
 		if sn.Connections.Hijacked != 2 || stats.Get(sn.Malformed, "malformed method") != 1 || stats.Get(sn.Malformed, "unknown expectation") != 1 {
 			t.Errorf("hijacked %d, malformed %v", sn.Connections.Hijacked, sn.Malformed)
 		}
@@ -244,7 +234,7 @@ func TestStatsInspect(t *testing.T) {
 			}
 			return n > 0
 		})
-		sn := upToDate(t, s)
+		sn := engines.UpToDate(t, s)
 		if sn.Running != 2 || sn.Waiting != 1 || sn.Connections.Open != 5 || sn.Connections.HTTP1 != 5 || sn.Connections.Active < 3 {
 			t.Errorf("running %d, waiting %d, %+v", sn.Running, sn.Waiting, sn.Connections)
 		}

@@ -52,7 +52,8 @@ func TestFollowersOfAClosedConnection(t *testing.T) {
 	}
 }
 
-// A Follower is told that its answer was cut off, also if the client has reset the stream between Unsent and Follow.
+// An answer that is cut off notifies its Follower of what was lost, also if the client has reset the stream between
+// Unsent and Follow.
 func TestFollowAfterReset(t *testing.T) {
 	t.Parallel()
 	s, st, _ := quiet()

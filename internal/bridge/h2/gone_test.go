@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 	"github.com/chert-http/chert/websocket"
 )
@@ -122,7 +123,7 @@ func TestDeadlineOfASilentHandler(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		if kind != "oracle" {
-			if n := upToDate(t, cs).Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 2 {
+			if n := engines.UpToDate(t, cs).Timeouts; len(n) != 1 || n[0].Name != "write" || n[0].N != 2 {
 				t.Errorf("limits of time: %+v", n) // each once, though one has read since
 			}
 		}

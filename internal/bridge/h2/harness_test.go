@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +28,6 @@ import (
 	"github.com/chert-http/chert"
 	"github.com/chert-http/chert/internal/sys"
 	"github.com/chert-http/chert/internal/testing/servertest"
-	"github.com/chert-http/chert/stats"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m, servertest.UseTCP) }
@@ -61,16 +59,6 @@ type running struct {
 }
 
 func (r *running) overTLS() bool { return strings.HasPrefix(r.kind, "tls") }
-
-// upToDate returns statistics of which every loop's are of now: a loop that has had no processor for 100 ms is behind.
-func upToDate(t testing.TB, s stats.Source) (sn stats.Snapshot) {
-	t.Helper()
-	servertest.Eventually(t, "every loop answers in time", func() bool {
-		sn = s.Stats()
-		return !slices.ContainsFunc(sn.Loops, func(l stats.Loop) bool { return l.Stale })
-	})
-	return sn
-}
 
 type logBuffer struct {
 	mu sync.Mutex

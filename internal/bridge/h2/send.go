@@ -203,7 +203,7 @@ func (st *stream) waitToSend(p *patience) (err error) {
 	}
 	if ready := s.hasRoomLocked(st) && (st.heading || s.allowLocked(st, 1) > 0); !ready && st.sendableLocked() == nil {
 		s.unsent = append(s.unsent, st)
-		s.wakeNextLocked() // it may be behind one that was not woken
+		s.wakeNextLocked() // one that goes first may not have been woken
 		err = st.wait(conn.Earlier(st.writeBy, p.by))
 		s.unsent = without(s.unsent, st)
 	}

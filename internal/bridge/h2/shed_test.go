@@ -7,6 +7,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/chert-http/chert"
+	"github.com/chert-http/chert/internal/testing/engines"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
@@ -29,9 +30,9 @@ func TestShedIsShown(t *testing.T) {
 			return len(all) == 1 && all[0].Stage == "write"
 		})
 		c.Close()
-		servertest.Eventually(t, "the connection's end", func() bool { return upToDate(t, srv).Connections.Open == 0 })
+		servertest.Eventually(t, "the connection's end", func() bool { return engines.UpToDate(t, srv).Connections.Open == 0 })
 		n := uint64(0)
-		for _, r := range upToDate(t, srv).Requests {
+		for _, r := range engines.UpToDate(t, srv).Requests {
 			n += r.N
 		}
 		if n != 1 {
