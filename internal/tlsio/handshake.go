@@ -125,7 +125,7 @@ func (h *Handshake) Data(eof bool) conn.Next {
 			return conn.More
 		}
 		return conn.Elsewhere
-	case v == hopeless && len(b) > maxFlight:
+	case len(b) > maxFlight:
 		return h.fail(nil, errTooMuch)
 	case v == hopeless || eof:
 		return h.refuse(b)

@@ -48,7 +48,7 @@ func (h *hello) scan(b []byte) verdict {
 	for {
 		r := b[h.at:]
 		if len(r) < headerSize {
-			return h.unfinished(b)
+			return incomplete
 		}
 		kind, version := r[0], binary.BigEndian.Uint16(r[1:])
 		n := int(binary.BigEndian.Uint16(r[3:]))
@@ -56,20 +56,13 @@ func (h *hello) scan(b []byte) verdict {
 			return hopeless
 		}
 		if len(r) < headerSize+n {
-			return h.unfinished(b)
+			return incomplete
 		}
 		h.at += headerSize + n
 		if v := h.record(kind, r[headerSize:headerSize+n]); v != incomplete {
 			return v
 		}
 	}
-}
-
-func (h *hello) unfinished(b []byte) verdict {
-	if len(b) > maxFlight {
-		return hopeless
-	}
-	return incomplete
 }
 
 // wasteful reports whether squeeze is worth its copies: a record may have one byte, and

@@ -154,7 +154,7 @@ func TestHelloRefused(t *testing.T) {
 		{"a fatal alert", record(recordAlert, "\x02\x5a"), hopeless},
 		{"close_notify", record(recordAlert, "\x01\x00"), hopeless},
 		{"an alert that is none", record(recordAlert, "\x01"), hopeless},
-		{"too much in small records", inRecords("\x01\x01\x00\x00"+long[:maxHello-1], 1), hopeless},
+		{"too much in small records", inRecords("\x01\x01\x00\x00"+long[:maxHello-1], 1), incomplete}, // see TestHelloTooMuch
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -257,6 +257,30 @@ func TestHelloSqueezed(t *testing.T) {
 		}
 		b.leave(h)
 		b.leave(first)
+	}
+}
+
+// More than maxFlight is refused before the ClientHello is complete, whether crypto/tls would wait for more of it or not.
+func TestHelloTooMuch(t *testing.T) {
+	t.Parallel()
+	unfinished := inRecords("\x01\x01\x00\x00"+strings.Repeat("x", maxHello-1), 1)
+	for _, tt := range []struct {
+		name, in string
+		err      error
+	}{
+		{"unfinished", unfinished, errTooMuch},
+		{"the most, unfinished", unfinished[:maxFlight], nil},
+		{"hopeless", unfinished[:maxFlight] + strings.Repeat("GET / ", 100), errTooMuch},
+	} {
+		var failed error
+		l := &heldLink{in: []byte(tt.in)}
+		h := &Handshake{link: l, cfg: &Config{Bound: new(Bound), Failed: func(_ conn.Link, _ *tls.Conn, err error) []byte {
+			failed = err
+			return nil
+		}}}
+		if next := h.Data(false); failed != tt.err || next == conn.Close != (tt.err != nil) {
+			t.Errorf("%s: %d and %v, want %v", tt.name, next, failed, tt.err)
+		}
 	}
 }
 
