@@ -176,19 +176,13 @@ func (h *Handshake) fail(tc *tls.Conn, err error) conn.Next {
 
 // Cause is why a handshake has failed with err.
 func Cause(err error) error {
-	if re, ok := errors.AsType[tls.RecordHeaderError](err); ok && re.Conn != nil && looksLikeHTTP(re.RecordHeader) {
-		return ErrPlain
+	if re, ok := errors.AsType[tls.RecordHeaderError](err); ok && re.Conn != nil {
+		switch string(re.RecordHeader[:]) {
+		case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO": // what net/http takes for HTTP
+			return ErrPlain
+		}
 	}
 	return err
-}
-
-// looksLikeHTTP is net/http's.
-func looksLikeHTTP(hdr [headerSize]byte) bool {
-	switch string(hdr[:]) {
-	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
-		return true
-	}
-	return false
 }
 
 func (h *Handshake) run() conn.Next {
