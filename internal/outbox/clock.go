@@ -10,15 +10,14 @@ import (
 // sets it only when the push has stalled.
 //
 // The timer is not stopped after a push, only checked when it fires: pushes are frequent
-// and stalls rare.
+// and stalls rare. If it fires when there is no push, the next one makes another.
 type Clock struct {
 	After time.Duration // immutable; 0 means never
 	Cut   func()        // immutable; ends the push
 
 	mu    sync.Mutex
 	until time.Time   // of the push; zero while there is none
-	timer *time.Timer // nil until the first push
-	armed bool
+	timer *time.Timer // nil before a push, and when it has fired after the last
 }
 
 // Progress begins a push, or records that the peer has accepted something.
@@ -29,14 +28,8 @@ func (c *Clock) Progress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Now().Add(c.After)
-	if c.armed {
-		return
-	}
-	c.armed = true
 	if c.timer == nil {
 		c.timer = time.AfterFunc(c.After, c.fired)
-	} else {
-		c.timer.Reset(c.After)
 	}
 }
 
@@ -51,7 +44,7 @@ func (c *Clock) fired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.until.IsZero() {
-		c.armed = false
+		c.timer = nil
 		return
 	}
 	rest := time.Until(c.until)

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -655,6 +657,31 @@ func TestClock(t *testing.T) {
 	if never.timer != nil {
 		t.Error("a timer of a clock that does not run")
 	}
+}
+
+// A push that begins long after the last one is cut as the first would be.
+func TestClockAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var cuts []time.Duration
+		begun := time.Now()
+		c := &Clock{After: time.Minute, Cut: func() { cuts = append(cuts, time.Since(begun)) }}
+		for range 2 {
+			c.Progress()
+			c.Done()
+			time.Sleep(time.Hour)
+		}
+		c.Progress()
+		time.Sleep(time.Minute - 1)
+		c.Progress()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		c.Done()
+		c.End()
+		if want := []time.Duration{2*time.Hour + 2*time.Minute - 1}; !slices.Equal(cuts, want) {
+			t.Errorf("cut after %v, want %v", cuts, want)
+		}
+	})
 }
 
 // An idle connection that others send on keeps a Box.
