@@ -267,16 +267,11 @@ func (f *forwarded) sendOut(p []byte) error {
 
 func (f *forwarded) send(a, b []byte) error {
 	err := f.link.Send(&conn.Write{A: a, B: b, Deadline: f.deadline})
-	if err != nil {
-		f.broken()
+	if err != nil { // the client's connection has failed; the Exchange has ended
+		f.ended(false)
+		f.leave(conn.Reset)
 	}
 	return err
-}
-
-// broken ends the client's connection, which has failed. The Exchange has ended.
-func (f *forwarded) broken() {
-	f.ended(false)
-	f.leave(conn.Reset)
 }
 
 // leave does what is to happen next on the client's connection, whose response is over.

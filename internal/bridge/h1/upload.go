@@ -33,7 +33,7 @@ func (f *forwarded) pump() conn.Next {
 		f.x.Upload(data)
 		switch {
 		case err != nil:
-			return f.malformed()
+			return f.spoil(http.StatusBadRequest, "request body malformed")
 		case used == 0:
 			return f.awaitBody()
 		}
@@ -59,10 +59,6 @@ func (f *forwarded) awaitBody() conn.Next {
 	}
 	f.link.SetDeadline(by)
 	return conn.More
-}
-
-func (f *forwarded) malformed() conn.Next {
-	return f.spoil(http.StatusBadRequest, "request body malformed")
 }
 
 // spoil ends the exchange of a client that has not sent its body as announced: where the next request would begin
