@@ -139,7 +139,10 @@ func (x *exchange) aside(f func()) {
 func (x *exchange) Finish(h http.Header, short bool) conn.Next {
 	w := x.writing
 	if w.Chunked && !x.IsHEAD {
-		w.endChunks(h)
+		// The last chunk and the trailer section.
+		w.out = append(w.out, "0\r\n"...)
+		t := w.TrailersOf(h, func(string) bool { return true })
+		w.out = append(appendHeader(w.out, t, nil), "\r\n"...)
 	}
 	if w.Err == nil && len(w.out) > 0 {
 		w.last = conn.Write{A: w.out, Cork: x.more, DiscardInput: x.body != nil && x.skipsBody()}
@@ -156,11 +159,4 @@ func (x *exchange) Finish(h http.Header, short bool) conn.Next {
 		return conn.Close
 	}
 	return conn.More
-}
-
-// endChunks writes the last chunk and the trailer section.
-func (w *writing) endChunks(h http.Header) {
-	w.out = append(w.out, "0\r\n"...)
-	t := w.TrailersOf(h, func(string) bool { return true })
-	w.out = append(appendHeader(w.out, t, nil), "\r\n"...)
 }
