@@ -14,9 +14,13 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.closeQueue(); err != nil {
-		nc.Close()
-		return nil, nil, err
+	if q := c.queue.Load(); q != nil {
+		q.Close(true) // to other goroutines
+		if err := c.awaitSent(); err != nil {
+			q.Close(false)
+			nc.Close()
+			return nil, nil, err
+		}
 	}
 	c.loop.Poller().Remove(int(c.fd))
 	if layer := c.layer(); layer != nil {
@@ -33,21 +37,6 @@ func (c *Conn) Hijack() (net.Conn, []byte, error) {
 	// new owner's Close would not end the connection.
 	c.post(Detached)
 	return nc, rest, nil
-}
-
-// closeQueue rejects what other goroutines queue from now on, and waits until
-// everything queued has been sent. After an error the queue is as before.
-func (c *Conn) closeQueue() error {
-	q := c.queue.Load()
-	if q == nil {
-		return nil
-	}
-	q.Close(true)
-	err := c.awaitSent()
-	if err != nil {
-		q.Close(false)
-	}
-	return err
 }
 
 // NetConn implements Link.
