@@ -197,7 +197,7 @@ func (c *Conn) Ready(r poll.Ready) (mine bool) {
 
 // collect moves the events that arrived while another goroutine was the owner to ready.
 func (c *Conn) collect() {
-	c.ready |= readyOf(c.state.Load())
+	c.ready |= poll.Ready(c.state.Load() & events)
 	c.state.Store(0)
 }
 
@@ -327,7 +327,11 @@ func (c *Conn) act(next Next) (goOn bool) {
 	q := c.queue.Load()
 	stalled := false
 	if q != nil && q.Busy() {
-		next = c.notifyWritable(q, next)
+		for q.Shared() && next < Close && q.HasRoom() {
+			if n := c.session.Writable(); n != More {
+				next = n
+			}
+		}
 		if c.flush(q) != nil && !dialled(c.session) {
 			c.closeNow()
 			return false

@@ -71,8 +71,7 @@ var errUnsent = errors.New("conn: SetLayer while the peer has not taken what was
 // SetLayer implements Lent. A link with a layer has a queue, another than before, from the
 // beginning: what is sealed must be sent before anything else is.
 func (c *Conn) SetLayer(l Layer) error {
-	plain := c.queue.Load()
-	if plain != nil {
+	if plain := c.queue.Load(); plain != nil {
 		if err := c.sendPlain(plain); err != nil {
 			return err
 		}

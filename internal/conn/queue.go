@@ -74,14 +74,3 @@ func (c *Conn) lose(n int64) {
 		c.theQueue().Lose(n)
 	}
 }
-
-// notifyWritable notifies the session of a shared link that the queue has room
-// again, if it must be notified, and returns what is to happen next.
-func (c *Conn) notifyWritable(q *queue, next Next) Next {
-	for q.Shared() && next < Close && q.HasRoom() {
-		if n := c.session.Writable(); n != More {
-			next = n
-		}
-	}
-	return next
-}

@@ -19,15 +19,13 @@ const (
 	hijacked                           // the socket no longer belongs to the server; ignore all
 )
 
-// stateOf translates readiness into bits, readyOf bits into readiness.
+// stateOf translates readiness into bits.
 func stateOf(r poll.Ready) uint32 {
 	if r&poll.Hangup != 0 {
 		r |= poll.PeerClosed
 	}
 	return uint32(r) & events
 }
-
-func readyOf(s uint32) poll.Ready { return poll.Ready(s & events) }
 
 // claim clears a wait bit and reports whether this call did. A goroutine other
 // than the sleeper that clears it must send once on the sleeper's channel.
