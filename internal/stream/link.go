@@ -58,7 +58,7 @@ func (c *Conn) receive(p []byte) (n int, err error) {
 // sends what TLS itself answers, to a KeyUpdate or by an alert, and the peer accepts nothing: then the connection is
 // aborted. mu is held.
 func (c *Conn) expect(by time.Time) {
-	if by.IsZero() || !c.layered() || c.timeless {
+	if _, layered := c.base.(interface{ NetConn() net.Conn }); !layered || by.IsZero() || c.timeless {
 		return
 	}
 	d := max(time.Until(by.Add(conn.LingerFor)), conn.LingerFor)
@@ -73,12 +73,6 @@ func (c *Conn) came() {
 	if c.late != nil {
 		c.late.Stop()
 	}
-}
-
-// layered reports whether another connection is below, as that of TLS is.
-func (c *Conn) layered() bool {
-	_, yes := c.base.(interface{ NetConn() net.Conn })
-	return yes
 }
 
 // beginRead begins a read. It ensures that a deadline is set that is no later than the user

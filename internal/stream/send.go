@@ -65,9 +65,11 @@ func (s *carrier) Push(p, q []byte, _ bool) (n int, err error) {
 	}
 	defer c.clock.Done()
 	c.clock.Progress()
-	raw, socket := c.socketFor(size)
-	if socket {
-		return c.writeRaw(raw, p, q[:min(len(q), turnSize)])
+	// Without package net if they are many, or if it matters whether the write waits.
+	if sys.HavePoller && (size > pieceSize || c.skip.wanted) {
+		if raw, socket := c.rawConn(); socket {
+			return c.writeRaw(raw, p, q[:min(len(q), turnSize)])
+		}
 	}
 	if c.skip.wanted {
 		c.beginSkip(skipAfter) // it cannot be seen whether the write waits
@@ -90,15 +92,6 @@ func (c *Conn) writeBoth(p, q []byte) (int, error) {
 	n, err := bufs.WriteTo(c.nc)
 	c.wrote(n)
 	return int(n), err
-}
-
-// socketFor returns the socket if n bytes are to be written to it without package net: if
-// they are many, or if it matters whether the write waits.
-func (c *Conn) socketFor(n int) (raw syscall.RawConn, ok bool) {
-	if !sys.HavePoller || n <= pieceSize && !c.skip.wanted {
-		return nil, false
-	}
-	return c.rawConn()
 }
 
 // writeRaw is a write to a socket: as much as that accepts, any amount of which is
@@ -181,21 +174,17 @@ func (c *Conn) Send(w *conn.Write) error {
 		c.skip.wanted = true
 	}
 	if c.out.Shared() {
-		return c.sendShared(w)
+		err := c.out.SendCarried(w)
+		if err == nil && (w.Wait == outbox.ForAll || w.Wait == outbox.ForRoom && c.out.Above()) {
+			err = c.out.Carried()
+		}
+		return err
 	}
 	if w.Deadline != 0 {
 		c.limitWrite(w.Deadline)
 		defer c.limitWrite(0)
 	}
 	return c.out.Through(w)
-}
-
-func (c *Conn) sendShared(w *conn.Write) error {
-	err := c.out.SendCarried(w)
-	if err == nil && (w.Wait == outbox.ForAll || w.Wait == outbox.ForRoom && c.out.Above()) {
-		err = c.out.Carried()
-	}
-	return err
 }
 
 // limitWrite sets a deadline of sys.Nanotime for one write, unless the user code's
