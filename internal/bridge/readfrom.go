@@ -122,7 +122,7 @@ func (w *Response) beginZeroCopy(n int64) (int64, error) {
 		w.head(http.StatusOK)
 	}
 	w.flushStage()
-	if _, can := w.x.c.Link.(conn.Splicer); !can || w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {
+	if w.x.IsHEAD || !BodyAllowed(w.Status) || w.x.Shared || w.Chunked {
 		return 0, nil
 	}
 	if w.Length != -1 {
@@ -168,12 +168,11 @@ func fileOf(src io.Reader) conn.File {
 	return f
 }
 
-// sendFile sends up to n bytes of f, which beginZeroCopy has returned, as conn.Splicer does. ok
+// sendFile sends up to n bytes of f, which beginZeroCopy has returned, as conn.Lent does. ok
 // is false if the system does not support that.
 func (w *Response) sendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
-	l := w.x.c.Link.(conn.Splicer)
 	sent, err = w.passBy(n, func() (sent int64, err error) {
-		sent, ok, err = l.SendFile(f, offset, n)
+		sent, ok, err = w.x.c.Link.Lent().SendFile(f, offset, n)
 		return sent, err
 	})
 	return sent, ok, err

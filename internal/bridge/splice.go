@@ -52,7 +52,7 @@ const spliceMax = 1 << 20
 // Close, and by nothing else. mu is not held meanwhile, so a handler that
 // returns while another goroutine is here does not wait for a silent source.
 func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) {
-	l := w.x.c.Link.(conn.Splicer) // see beginZeroCopy
+	l := w.x.c.Link.Lent()
 	if !sys.HaveSplice || !w.canRelay(l) {
 		return 0, false, nil
 	}
@@ -108,7 +108,7 @@ func (w *Response) splice(src socket, n int64) (sent int64, ok bool, err error) 
 
 // canRelay is l's CanRelay, which only the goroutine that may send calls: another one of the handler may write, or
 // the handler return, since beginZeroCopy.
-func (w *Response) canRelay(l conn.Splicer) bool {
+func (w *Response) canRelay(l conn.Lent) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unusable() == nil && l.CanRelay()

@@ -7,14 +7,18 @@ import (
 	"github.com/chert-http/chert/internal/sys"
 )
 
-// splicer is a Link that knows whether its caller alone may send.
+// splicer is a Link and what it lends, and knows whether its caller alone may send.
 type splicer struct {
 	conn.Link
-	conn.Splicer
+	lent
 	w     *Response
 	calls int
 	alone bool
 }
+
+type lent struct{ conn.Lent }
+
+func (s *splicer) Lent() conn.Lent { return s }
 
 func (s *splicer) CanRelay() bool {
 	s.calls++

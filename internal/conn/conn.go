@@ -54,10 +54,7 @@ type Conn struct {
 	deadline int64
 }
 
-var (
-	_ Link    = (*Conn)(nil)
-	_ Splicer = (*Conn)(nil)
-)
+var _ Link = (*Conn)(nil)
 
 // Shared is what the connections of a server have in common. It must not be
 // copied.

@@ -158,10 +158,9 @@ type Lent interface {
 	// SetLayer waits for it, or, on a loop, returns an error if the peer has not accepted
 	// all of that yet.
 	SetLayer(l Layer) error
-}
 
-// A Splicer is a Link that may be able to send without copying to user space.
-type Splicer interface {
+	// The following may be able to send without copying to user space.
+
 	// SendFile sends up to n bytes of f and waits for the peer: from the given offset, or
 	// with -1 from its current one, which then moves. ok is false if this Link cannot do
 	// that; nothing has been sent then.

@@ -121,7 +121,7 @@ func (c *Conn) awaitWritable() error {
 	}
 }
 
-// SendFile implements Splicer.
+// SendFile implements Lent.
 func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error) {
 	if !sys.HaveSendfile || c.layer() != nil || c.Out().Shared() {
 		return 0, false, nil
@@ -166,10 +166,10 @@ func (c *Conn) SendFile(f File, offset, n int64) (sent int64, ok bool, err error
 	return sent, true, nil
 }
 
-// CanRelay implements Splicer.
+// CanRelay implements Lent.
 func (c *Conn) CanRelay() bool { return sys.HaveSplice && c.layer() == nil && !c.Out().Shared() }
 
-// SendRelay implements Splicer.
+// SendRelay implements Lent.
 func (c *Conn) SendRelay(r *Relay) (sent int, err error) {
 	if err := c.awaitSent(); err != nil {
 		return 0, err

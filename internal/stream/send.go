@@ -222,7 +222,7 @@ func (c *Conn) writeError(err error) error {
 	return &net.OpError{Op: "write", Net: local.Network(), Source: local, Addr: remote, Err: err}
 }
 
-// SendFile implements conn.Splicer.
+// SendFile implements conn.Lent.
 func (c *Conn) SendFile(f conn.File, offset, n int64) (sent int64, ok bool, err error) {
 	rf, can := bare(c.nc).(io.ReaderFrom)
 	if !can || offset >= 0 || c.out.Shared() {
@@ -268,13 +268,13 @@ func socketOf(nc net.Conn) syscall.RawConn {
 	return nil
 }
 
-// CanRelay implements conn.Splicer.
+// CanRelay implements conn.Lent.
 func (c *Conn) CanRelay() bool {
 	_, ok := c.rawConn()
 	return ok && !c.out.Shared()
 }
 
-// SendRelay implements conn.Splicer. It does not use ReadFrom of package net, which
+// SendRelay implements conn.Lent. It does not use ReadFrom of package net, which
 // would wait for the source under the client's deadline.
 func (c *Conn) SendRelay(r *conn.Relay) (sent int, err error) {
 	raw, ok := c.rawConn()

@@ -86,9 +86,8 @@ const (
 )
 
 var (
-	_ conn.Link    = (*Conn)(nil)
-	_ conn.Splicer = (*Conn)(nil)
-	_ conn.Driven  = (*Conn)(nil)
+	_ conn.Link   = (*Conn)(nil)
+	_ conn.Driven = (*Conn)(nil)
 )
 
 // New makes a connection over nc, which may be one of Guard's, and which t, unless it is nil, counts,

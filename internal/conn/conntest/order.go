@@ -149,7 +149,7 @@ func (d *sender) write(way, n int) error {
 	case 0:
 		at := d.at
 		p := d.part(n)
-		sent, ok, err := d.s.Link.(conn.Splicer).SendFile(d.file, int64(at), int64(n))
+		sent, ok, err := d.s.Lent().SendFile(d.file, int64(at), int64(n))
 		if ok || err != nil {
 			if err == nil && sent != int64(n) {
 				err = fmt.Errorf("%d of %d bytes of the file were sent", sent, n)

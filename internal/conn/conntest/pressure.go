@@ -152,7 +152,7 @@ func testFileEnds(x *suite) {
 	}
 }
 
-// testSendFile: Link.SendFile from an offset and from the file's own, up to its
+// testSendFile: Lent.SendFile from an offset and from the file's own, up to its
 // end.
 func testSendFile(x *suite, pooled bool) {
 	s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
@@ -164,7 +164,7 @@ func testSendFile(x *suite, pooled bool) {
 			at = -from
 			file.Seek(at, io.SeekStart)
 		}
-		sent, ok, err := s.Link.(conn.Splicer).SendFile(file, max(from, -1), n)
+		sent, ok, err := s.Lent().SendFile(file, max(from, -1), n)
 		if !ok && sent == 0 && err == nil {
 			// It cannot be done here.
 			s.Write(pattern()[at:at+want], []byte("."))
