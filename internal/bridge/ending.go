@@ -96,9 +96,7 @@ func (e *Ending) note(c *Client, change func()) {
 		o.d = wire.Delivery{Status: int(e.status), Body: max(e.body.Load(), 0), Complete: e.complete}
 	}
 	e.mu.Unlock()
-	if o.Watched() {
-		o.notify(0)
-	}
+	o.notify(0)
 }
 
 // ending returns that of a response that was passed on, or nil. It is the handler's, as

@@ -14,11 +14,7 @@ import (
 
 func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	var o Outcome
-	defer func() { // what follows is not the server's response
-		if o.Watched() {
-			o.notify(0)
-		}
-	}()
+	defer o.notify(0) // what follows is not the server's response
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

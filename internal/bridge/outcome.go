@@ -133,7 +133,11 @@ func (o *Outcome) call(f func()) (returned bool) {
 	return exec.Call(f, o.c.LogEnd)
 }
 
+// notify notifies the watcher, if there is one.
 func (o *Outcome) notify(lost int64) {
+	if o.watcher == nil {
+		return
+	}
 	if lost > 0 {
 		o.d.Body, o.d.Complete = max(o.d.Body-lost, 0), false
 	}
