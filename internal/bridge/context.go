@@ -95,15 +95,14 @@ func (c *reqContext) Done() <-chan struct{} {
 func (c *reqContext) Err() error {
 	k := c.care()
 	err := k.ended()
-	if err != nil {
-		return err
+	if err == nil {
+		// What watches the parent is another goroutine.
+		if err = c.parent().Err(); err != nil {
+			c.cancel(err)
+			err = k.ended()
+		}
 	}
-	// What watches the parent is another goroutine.
-	if err = c.parent().Err(); err != nil {
-		c.cancel(err)
-		return k.ended()
-	}
-	return nil
+	return err
 }
 
 // ended returns why the context has ended, or nil.
