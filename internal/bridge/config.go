@@ -70,15 +70,11 @@ type Config struct {
 	// Shared is for connections on loops.
 	Shared conn.Shared
 
-	locals locals
-	strays sync.Map // of stray, by sessions
-}
-
-// locals caches the local addresses of connections: there are few, and idle
-// connections share them. Safe for concurrent use.
-type locals struct {
-	mu   sync.Mutex
-	seen map[netip.AddrPort]*net.Addr
+	// locals caches the local addresses of connections: there are few, and idle
+	// connections share them. localsMu guards it.
+	localsMu sync.Mutex
+	locals   map[netip.AddrPort]*net.Addr
+	strays   sync.Map // of stray, by sessions
 }
 
 // maxLocals bounds locals, in case a host has very many addresses.
@@ -99,19 +95,18 @@ func (cfg *Config) LocalAddrOf(fd int) *net.Addr {
 		return new(a)
 	}
 	key := tcp.AddrPort()
-	l := &cfg.locals
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	same := l.seen[key]
+	cfg.localsMu.Lock()
+	defer cfg.localsMu.Unlock()
+	same := cfg.locals[key]
 	if same != nil {
 		return same
 	}
-	if l.seen == nil {
-		l.seen = make(map[netip.AddrPort]*net.Addr)
+	if cfg.locals == nil {
+		cfg.locals = make(map[netip.AddrPort]*net.Addr)
 	}
 	same = new(a)
-	if len(l.seen) < maxLocals {
-		l.seen[key] = same
+	if len(cfg.locals) < maxLocals {
+		cfg.locals[key] = same
 	}
 	return same
 }
