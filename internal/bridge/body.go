@@ -95,7 +95,10 @@ func (b *Body) read(p []byte) (n int, err error) {
 		return n, err // by another goroutine, see Close
 	} else if err == io.EOF {
 		b.sawEOF = true
-		b.x.AllRead()
+		b.x.facts.And(^unread)
+		if b.x.cares.Load() != nil {
+			b.x.watchPeer()
+		}
 	} else if err != nil {
 		late := err != ErrLate && errors.Is(err, os.ErrDeadlineExceeded)
 		own := late && b.hurry.Load()

@@ -187,14 +187,6 @@ func (x *Exchange) watchPeer() {
 	}
 }
 
-// AllRead records that the whole request has been read.
-func (x *Exchange) AllRead() {
-	x.facts.And(^unread)
-	if x.cares.Load() != nil {
-		x.watchPeer()
-	}
-}
-
 // Cut ends the request when the handler that Serve has called has panicked or ends its
 // goroutine, and returns what Serve would.
 func (x *Exchange) Cut(e exec.End) conn.Next {
