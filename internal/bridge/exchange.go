@@ -238,7 +238,7 @@ func (x *Exchange) conclude(end func(*Response) (conn.Next, Outcome)) conn.Next 
 		x.handOver()
 		return next
 	}
-	if o.Watched() {
+	if o.watcher != nil {
 		x.c.Follow(x.tail(), &o)
 	}
 	if x.Body != nil {

@@ -158,14 +158,12 @@ func (w *Response) passBy(n int64, f func() (int64, error)) (int64, error) {
 
 // fileOf returns the regular file that src is, or nil.
 func fileOf(src io.Reader) conn.File {
-	f, ok := src.(conn.File)
-	if !ok {
-		return nil
+	if f, ok := src.(conn.File); ok {
+		if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
+			return f
+		}
 	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil
-	}
-	return f
+	return nil
 }
 
 // sendFile sends up to n bytes of f, which beginZeroCopy has returned, as conn.Lent does. ok
