@@ -157,8 +157,8 @@ func (c *Conn) Value() any {
 // Options.Slow is SlowDrop, and net.ErrClosed if the connection is closed or closing.
 func (c *Conn) Send(t Type, p []byte) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	err := c.send(t, p)
-	c.mu.Unlock()
 	if err == ErrSlow {
 		c.tooSlow()
 	}
@@ -226,18 +226,12 @@ func (c *Conn) Close(code Code, reason string) {
 	}
 }
 
-// tooSlow ends the connection of a client that does not read.
+// tooSlow ends the connection of a client that does not read. mu is held since it was found to be open: of one that is
+// closed the client is to answer the Close frame that was sent, and says why.
 func (c *Conn) tooSlow() {
-	if c.h.o.Slow != SlowClose {
-		return
-	}
-	c.mu.Lock()
-	first := !c.closed.Swap(true)
-	if first { // otherwise the client is to answer the Close frame that was sent, and says why
+	if c.h.o.Slow == SlowClose {
+		c.closed.Store(true)
 		c.because(wsframe.CodePolicy, "too slow")
-	}
-	c.mu.Unlock()
-	if first {
 		c.link.Post(func() link.Next { return link.Reset })
 	}
 }

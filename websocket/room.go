@@ -153,15 +153,14 @@ func (m *message) frame(d *deflate, threshold int) []byte {
 
 func (m *message) send(c *Conn) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed.Load() {
-		c.mu.Unlock()
 		return net.ErrClosed
 	}
 	err := c.put(m.frame(c.deflate, c.h.threshold), c.h.maxUnsent)
 	if d := c.deflate; d != nil && err == nil && !d.params.NoTakeover && len(m.p) >= c.h.threshold {
 		d.out.Add(m.p, d.params.Bits)
 	}
-	c.mu.Unlock()
 	if err == ErrSlow {
 		c.tooSlow()
 	}

@@ -3,6 +3,7 @@ package websocket
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -113,14 +114,16 @@ func TestIdleFromCode(t *testing.T) {
 }
 
 // TestSlowAfterClose: what ends a connection that was closed is the client's answer, also if
-// a message that was sent before finds only then that the client is too slow.
+// a message is sent then for which the client is too slow.
 func TestSlowAfterClose(t *testing.T) {
 	t.Parallel()
 	codes := make(chan Code, 1)
 	s, l := stuck(t, &Options{Slow: SlowClose, OnClose: func(_ *Conn, code Code, _ string) { codes <- code }})
 	c := s.conn()
 	c.Close(4000, "bye")
-	c.tooSlow() // of a Send, which holds no lock between the refusal and this
+	if err := c.Send(TypeText, make([]byte, 1<<20)); err != net.ErrClosed {
+		t.Error(err)
+	}
 	for _, f := range l.posted {
 		if next := f(); next != link.More {
 			t.Errorf("what was posted requests %d", next)
