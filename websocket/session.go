@@ -41,7 +41,7 @@ func (s *session) Data(eof bool) link.Next {
 	next := link.More
 	if s.pending { // after Elsewhere
 		s.pending = false
-		next = s.proceed()
+		next = s.proceed(false)
 	}
 	if next == link.More && !s.choked.Load() {
 		next = s.read(eof)
@@ -163,22 +163,7 @@ func (s *session) piece(p wsframe.Piece, k int) link.Next {
 		s.link.Discard(k)
 		return link.More
 	}
-	onLoop := s.link.OnLoop()
-	if s.packed {
-		switch later, err := s.inflate(onLoop); {
-		case later:
-			return s.elsewhere()
-		case err != nil:
-			s.drop()
-			return s.conn().failed(err)
-		case s.ignores(): // it was inflated for the window
-			return s.drop()
-		}
-	}
-	if onLoop && !s.link.Quick() {
-		return s.elsewhere()
-	}
-	return s.deliver()
+	return s.proceed(s.link.OnLoop())
 }
 
 // elsewhere has Data continue on a goroutine.
@@ -188,18 +173,34 @@ func (s *session) elsewhere() link.Next {
 	return link.Elsewhere
 }
 
-// proceed goes on with a message after elsewhere.
-func (s *session) proceed() link.Next {
+// proceed delivers a message that is complete: it calls OnMessage. After elsewhere it goes on where it has left off.
+func (s *session) proceed(onLoop bool) link.Next {
 	if s.packed {
-		if _, err := s.inflate(false); err != nil {
+		switch later, err := s.inflate(onLoop); {
+		case later:
+			return s.elsewhere()
+		case err != nil:
 			s.drop()
 			return s.conn().failed(err)
 		}
 	}
-	if s.ignores() {
+	switch {
+	case s.ignores(): // perhaps it was inflated for the window
 		return s.drop()
+	case onLoop && !s.link.Quick():
+		return s.elsewhere()
+	case s.alone:
+		s.pending = true
+		return link.Elsewhere
+	case !s.link.OnLoop():
+		s.uncork() // the code may take long
 	}
-	return s.deliver()
+	ok := s.link.Run()
+	s.heard = s.link.Now() // the server has neither read nor sent a Ping meanwhile
+	if s.drop(); !ok {
+		return s.conn().failed(errInternal)
+	}
+	return link.More
 }
 
 // ignores reports whether messages are not delivered any more, or never.
@@ -211,23 +212,6 @@ func (s *session) ignores() bool {
 func (s *session) drop() link.Next {
 	s.release()
 	s.link.Discard(int(s.used))
-	return link.More
-}
-
-// deliver calls OnMessage.
-func (s *session) deliver() link.Next {
-	if s.alone {
-		s.pending = true
-		return link.Elsewhere
-	}
-	if !s.link.OnLoop() {
-		s.uncork() // the code may take long
-	}
-	ok := s.link.Run()
-	s.heard = s.link.Now() // the server has neither read nor sent a Ping meanwhile
-	if s.drop(); !ok {
-		return s.conn().failed(errInternal)
-	}
 	return link.More
 }
 
