@@ -68,7 +68,7 @@ type Conn struct {
 	corked bool     // Send adds to out
 	serves bool     // messages are being processed: what is sent may be their answers
 	much   bool     // more than half of a limit has waited since Writable was called
-	ended  bool     // the connection has ended
+	ended  bool     // the connection has ended; the Link's owner, which sets it, reads it without mu
 	// These change with mu held. choked: answers to messages wait for the client, so no
 	// more of them is read. closed: a Close frame was sent, or the connection has ended.
 	choked, closed atomic.Bool
@@ -244,12 +244,6 @@ func (c *Conn) because(code wsframe.Code, reason string) {
 }
 
 var errInternal = &wsframe.Error{Code: wsframe.CodeInternal, Reason: "internal error"}
-
-// fail ends the connection with errInternal, as failed does. Any goroutine may call it.
-func (c *Conn) fail() {
-	c.failed(errInternal)
-	c.link.Post(func() link.Next { return link.Linger })
-}
 
 // failed sends a Close frame that says why, without waiting for an answer, and returns what the Link's owner
 // then requests.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/exec"
+	"github.com/chert-http/chert/internal/link"
 	"github.com/chert-http/chert/internal/rfc/field"
 	"github.com/chert-http/chert/internal/roster"
 	"github.com/chert-http/chert/internal/takeover"
@@ -57,7 +58,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}, func(returned bool) {
 		if !returned {
-			c.fail()
+			c.failed(errInternal)
+			c.link.Post(func() link.Next { return link.Linger })
 		}
 		if l, ok := c.link.(*netLink); ok && r.ProtoMajor >= 2 {
 			l.run() // the stream ends with the handler

@@ -43,10 +43,7 @@ func (c *Conn) Read(ctx context.Context) (t Type, p []byte, err error) {
 	}
 	defer func() { l.left = l.Now() }()
 	s.finish()
-	c.mu.Lock()
-	ended := c.ended
-	c.mu.Unlock()
-	if ended {
+	if c.ended {
 		return 0, nil, s.closeError()
 	}
 	if ctx.Done() != nil {
@@ -87,12 +84,9 @@ func (h *Handler) serveAlone(c *Conn, r *http.Request) {
 	c.mu.Unlock()
 	exec.Finish(func() { h.o.Serve(c, r) }, func(returned bool) {
 		s.finish()
-		c.mu.Lock()
-		ended := c.ended
 		c.alone = false
-		c.mu.Unlock()
 		switch {
-		case ended:
+		case c.ended:
 		case returned:
 			c.Close(CodeNormal, "")
 			l.run()
