@@ -12,15 +12,9 @@ import (
 // the same event, so what they get is gathered once.
 func (t *Topic) pump() {
 	sched.Point("pump", 0)
-	for {
-		t.mu.Lock()
-		end, first := t.end(), t.first
-		if t.sent == end {
-			t.pumping = false
-			t.mu.Unlock()
-			return
-		}
-		all := t.all.Snapshot()
+	t.mu.Lock()
+	for t.sent < t.end() {
+		all, first := t.all.Snapshot(), t.first
 		b := batch{t: t}
 		b.gather(t.log[t.sent-first:], t.sent)
 		t.mu.Unlock()
@@ -39,8 +33,9 @@ func (t *Topic) pump() {
 		t.unsent -= len(b.chunked)
 		t.trim()
 		t.progress.Broadcast()
-		t.mu.Unlock()
 	}
+	t.pumping = false
+	t.mu.Unlock()
 }
 
 // batch is some events in a row, from number from to before number to, as they are sent
@@ -143,24 +138,20 @@ func (m *subscription) offer(b *batch) error {
 // zip compresses the events from number n on, as many as are sent at once, if that has
 // not been done.
 func (t *Topic) zip(n uint64) {
-	for size := 0; size < pieceSize; n++ {
-		t.mu.Lock()
-		if n < t.first || n >= t.end() {
-			t.mu.Unlock()
-			return
-		}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for size := 0; size < pieceSize && n >= t.first && n < t.end(); n++ {
 		e := t.log[n-t.first]
-		t.mu.Unlock()
 		if size += len(e.b); e.z != nil {
 			continue
 		}
+		t.mu.Unlock()
 		z := newPiece(e.bytes(false), nil)
 		t.mu.Lock()
 		if n >= t.first && t.log[n-t.first].z == nil {
 			t.log[n-t.first].z = z
 			t.bytes += len(z.b)
 		}
-		t.mu.Unlock()
 	}
 }
 

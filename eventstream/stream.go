@@ -72,7 +72,7 @@ func (s *Stream) Send(e Event) error {
 	f := e.frame()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.catchUp()
+	s.catchUp(false)
 	err := s.own(&f)
 	if err == ErrSlow && s.h.o.Slow == SlowClose {
 		s.abort()
@@ -130,10 +130,11 @@ func (s *Stream) force(f *frame) {
 	s.link.Offer(f.bytes(s.chunked), f.size(), -1)
 }
 
-// catchUp sends what topics have published and not sent yet. mu is held.
-func (s *Stream) catchUp() {
+// catchUp sends what topics have published and not sent yet: those of which the stream is behind, or the others. mu
+// is held.
+func (s *Stream) catchUp(behind bool) {
 	for _, m := range s.subs {
-		if !m.behind {
+		if m.behind == behind {
 			m.catchUp()
 		}
 	}
@@ -167,7 +168,7 @@ func (s *Stream) Close() {
 // end is Close, after last if that is not nil. mu is held.
 func (s *Stream) end(last *frame) {
 	s.begin()
-	s.catchUp()
+	s.catchUp(false)
 	if s.ended {
 		return
 	}
@@ -212,11 +213,7 @@ func (s *source) Writable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.much = false
-	for _, m := range s.subs {
-		if m.behind {
-			m.catchUp()
-		}
-	}
+	s.stream().catchUp(true)
 }
 
 func (s *source) Closed() {
