@@ -2,7 +2,6 @@ package h2
 
 import (
 	"math"
-	"net/http"
 	"slices"
 	"time"
 
@@ -268,15 +267,4 @@ func (s *Session) stopStreams(since int64) {
 	}
 	s.mu.Unlock()
 	s.free()
-}
-
-// touch notes that a request begins, and calls ConnState.
-func (s *Session) touch() {
-	if !s.active {
-		s.active = true
-		s.SetState(http.StateActive)
-	}
-	if !s.KeepAlives() {
-		s.startDrain()
-	}
 }

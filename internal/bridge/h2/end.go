@@ -222,7 +222,9 @@ func (st *stream) closeLocked(err error) {
 	if !keep {
 		st.dropBodyLocked()
 	}
-	st.tunnel.dropMarksLocked()
+	if st.tunnel != nil {
+		st.tunnel.dropMarksLocked()
+	}
 	st.wakeLocked()
 	l := st.lasting
 	switch {
@@ -287,7 +289,7 @@ func (st *stream) retireLocked() {
 	st.dropFollowerLocked()
 	if st.tunnel != nil {
 		st.tunnel.closeLocked()
-	} else if st.reusableLocked() {
+	} else {
 		st.recycleLocked()
 	}
 }

@@ -49,28 +49,18 @@ func (s *Session) onRequest(h http2.Header, r *request) (*stream, error) {
 		s.unanswered(0)
 		return nil, errRefused
 	}
-	s.touch()
+	if !s.active {
+		s.active = true
+		s.SetState(http.StateActive)
+	}
+	if !s.KeepAlives() {
+		s.startDrain()
+	}
 	if s.takesDirect(r, end) {
 		r.st, st.direct = st, r
 		return st, nil
 	}
 	return st.makeRequest(r, end, "")
-}
-
-// placed decides where the handler of a request runs, of which its route's pattern may be known. It
-// returns the stream unless that begins when the body has come.
-func (st *stream) placed(route string, t *section.Target) *stream {
-	s := st.s
-	if !s.loops {
-		st.Place(route, nil)
-		return st
-	}
-	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || t.Protocol.Len() > 0 || !s.Link.OnLoop() {
-		return st
-	}
-	st.become(stateDeferred)
-	s.deferred = append(s.deferred, st)
-	return nil
 }
 
 // open makes the stream of a request; nil if there are too many. end: it has no body.
@@ -82,7 +72,13 @@ func (s *Session) open(id uint32, r *request, end bool) *stream {
 		section.TooMany(s.fields+size, s.cfg.List) {
 		return nil
 	}
-	st := s.newStreamLocked()
+	st := s.spare
+	if s.spare = nil; st == nil {
+		st = pooled.Get().(*stream)
+	}
+	if st.exchange == nil {
+		st.exchange = newExchange()
+	}
 	st.fields = size
 	st.connect = string(r.fields.Fields.Get(t.Method)) == http.MethodConnect
 	s.fields += size
@@ -176,9 +172,10 @@ func (s *Session) answerTooLarge(id uint32, head, end bool) {
 	}
 }
 
-// makeRequest makes the exchange of a request that is not for the direct way. All its
-// strings are parts of one. end: it has no body, which is not that the body has come. It returns the stream if its
-// handler is to be begun now. A request that cannot be made of the fields is refused; the error is for refuse.
+// makeRequest makes the exchange of a request that is not for the direct way, and decides where its handler runs, by
+// its route's pattern if that is known. All its strings are parts of one. end: it has no body, which is not that the
+// body has come. It returns the stream if its handler is to be begun now, and not when the body has come. A request
+// that cannot be made of the fields is refused; the error is for refuse.
 func (st *stream) makeRequest(r *request, end bool, route string) (*stream, error) {
 	s, t := st.s, &r.t
 	st.Init(&s.Client, st)
@@ -198,7 +195,16 @@ func (st *stream) makeRequest(r *request, end bool, route string) (*stream, erro
 		st.SetBody(new(bridge.Body), true, true, t.Expect)
 		st.Res.LateContinue = true
 	}
-	return st.placed(route, t), nil
+	if !s.loops {
+		st.Place(route, nil)
+		return st, nil
+	}
+	if !st.Place(route, &s.memo) || st.remoteClosed || t.Expect || t.Protocol.Len() > 0 || !s.Link.OnLoop() {
+		return st, nil
+	}
+	st.become(stateDeferred)
+	s.deferred = append(s.deferred, st)
+	return nil, nil
 }
 
 // onTrailers is a header block on a stream that has begun.

@@ -20,34 +20,19 @@ func newExchange() *exchange {
 	return x
 }
 
-// newStreamLocked returns a stream that is empty but for its exchange.
-func (s *Session) newStreamLocked() *stream {
-	st := s.spare
-	if s.spare = nil; st == nil {
-		st = pooled.Get().(*stream)
-	}
-	if st.exchange == nil {
-		st.exchange = newExchange()
-	}
-	return st
-}
-
-// reusableLocked reports whether nothing uses st any more. What the handler may keep, the
+// recycleLocked returns st to the pool if nothing uses it any more. What the handler may keep, the
 // exchange and the body, does not use it after the handler has returned. A stream is not
 // reused if some goroutine waited for it or it was closed early: that goroutine, or the
-// one that has closed it, may be late.
-func (st *stream) reusableLocked() bool {
-	s := st.s
-	return s.over == nil && st.err == nil && !st.waited() && st.lasting == nil
-}
-
-// recycleLocked returns st to the pool, and with it its exchange if no handler can have kept
+// one that has closed it, may be late. Its exchange goes with it if no handler can have kept
 // that: the request of a direct handler belongs to the server, any other to the handler.
 func (st *stream) recycleLocked() {
 	s, x := st.s, st.exchange
-	if st.made() {
+	switch {
+	case s.over != nil || st.err != nil || st.waited() || st.lasting != nil:
+		return
+	case st.made():
 		x = nil
-	} else {
+	default:
 		x.Time, x.Way = bridge.Timing{}, 0 // nothing else was used
 	}
 	*st = stream{exchange: x}
