@@ -87,9 +87,6 @@ func (t *tunnel) closeLocked() {
 
 // dropMarksLocked notifies the followers of what will not be sent.
 func (t *tunnel) dropMarksLocked() {
-	if t == nil {
-		return
-	}
 	for _, m := range t.marks {
 		t.st.s.freed = append(t.st.s.freed, func() { m.f.Sent(1) })
 	}
@@ -242,13 +239,11 @@ func (t *tunnel) act(next conn.Next) {
 	st, s := t.st, t.st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st.state == stateReset {
+	switch {
+	case st.state == stateReset:
 		st.retireLocked()
-	}
-	if st.closed() {
 		return
-	}
-	if t.ending && next != conn.Reset {
+	case st.closed() || t.ending && next != conn.Reset:
 		return
 	}
 	switch next {
