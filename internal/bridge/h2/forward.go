@@ -159,10 +159,7 @@ func (f *forwarded) Writable() { f.loop.Do(f.goOn) }
 func (f *forwarded) Stop()     {} // the response comes first
 
 func (f *forwarded) Closed() {
-	s := f.st.s
-	s.mu.Lock()
-	whole := f.whole
-	if s.mu.Unlock(); !whole {
+	if !f.whole { // close, which calls this, has had mu; nothing changes it after that
 		f.loop.Do(f.cancel)
 	}
 }

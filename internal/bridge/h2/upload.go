@@ -215,7 +215,7 @@ func (u *upload) limit(client bool) {
 // leave drops what is left of the body: the server does not want it, or has responded. As after DropBody the
 // stream's own window stays used up, so that the client does not send it all.
 func (u *upload) leave() {
-	if u.f == nil || !u.open {
+	if !u.open {
 		return
 	}
 	u.open = false
