@@ -34,7 +34,8 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 // ServeTLS is Serve with TLS on the connections of l. The files may be empty if
 // TLSConfig has certificates. ALPN offers HTTP/2 and HTTP/1.1, if Protocols permits
 // them, and the protocols in TLSNextProto and TLSConfig.NextProtos. Connections on
-// event loops have a goroutine during the handshake, and none afterwards.
+// event loops have a goroutine during the handshake, and none afterwards. As in
+// net/http, TLSConfig.CipherSuites without what HTTP/2 requires is an error.
 //
 // Serve on a listener of tls.NewListener serves TLS too, with a goroutine for
 // each connection.
@@ -44,6 +45,9 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg = s.TLSConfig.Clone()
 	}
 	cfg.NextProtos = s.nextProtos(cfg.NextProtos)
+	if err := s.checkCiphers(cfg); err != nil {
+		return err
+	}
 	s.guardKeyLog(cfg)
 	if get := cfg.GetConfigForClient; get != nil {
 		cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -64,6 +68,24 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return s.serve(&serving{l: tls.NewListener(l, cfg), below: l, tls: cfg, stop: make(chan struct{})})
+}
+
+// errCiphers is net/http's, word for word.
+var errCiphers = errors.New("http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher " +
+	"(need at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)")
+
+// checkCiphers returns an error if the cipher suites of cfg, which offers the protocols of nextProtos, do not
+// suffice for HTTP/2 over TLS 1.2 (RFC 9113 section 9.2.2): its clients would be refused after their handshakes.
+func (s *Server) checkCiphers(cfg *tls.Config) error {
+	_, own := s.TLSNextProto["h2"]
+	permitted := s.HTTP2 != nil && s.HTTP2.PermitProhibitedCipherSuites
+	if own || permitted || cfg.CipherSuites == nil || cfg.MinVersion >= tls.VersionTLS13 ||
+		!slices.Contains(cfg.NextProtos, "h2") ||
+		slices.Contains(cfg.CipherSuites, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) ||
+		slices.Contains(cfg.CipherSuites, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) {
+		return nil
+	}
+	return errCiphers
 }
 
 // guardKeyLog replaces the KeyLogWriter of cfg, if it has one.

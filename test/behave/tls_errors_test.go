@@ -236,3 +236,58 @@ func TestTLSAnswerBeforeError(t *testing.T) {
 		}
 	})
 }
+
+// Cipher suites of TLS 1.2 that HTTP/2 must not use are an error when the server begins, as in net/http, and not of
+// each client that has chosen HTTP/2. The listener stays its owner's.
+func TestTLSCiphersOfHTTP2(t *testing.T) {
+	t.Parallel()
+	cert, _ := servertest.Certificate(t)
+	cbc := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384}
+	withGCM := append(cbc[:2:2], tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
+	only1 := new(http.Protocols)
+	only1.SetHTTP1(true)
+	for _, tt := range []struct {
+		name   string
+		suites []uint16
+		change func(*chert.Server)
+		fails  bool
+	}{
+		{name: "CBC", suites: cbc, fails: true},
+		{name: "none", suites: []uint16{}, fails: true},
+		{name: "the default"},
+		{name: "with GCM", suites: withGCM},
+		{name: "TLS 1.3", suites: cbc, change: func(s *chert.Server) { s.TLSConfig.MinVersion = tls.VersionTLS13 }},
+		{name: "HTTP/1", suites: cbc, change: func(s *chert.Server) { s.Protocols = only1 }},
+		{name: "another HTTP/2", suites: cbc, change: func(s *chert.Server) {
+			s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": nil}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			engines.Alike(t, func(t *testing.T, e chert.Engine) {
+				s := &chert.Server{Engine: e, TLSConfig: &tls.Config{
+					Certificates: []tls.Certificate{cert}, CipherSuites: tt.suites,
+				}}
+				if tt.change != nil {
+					tt.change(s)
+				}
+				l := servertest.ListenTCP(t)
+				if !tt.fails {
+					l.Close() // what serves returns
+				}
+				const want = "http2: TLSConfig.CipherSuites is missing an HTTP/2-required AES_128_GCM_SHA256 cipher " +
+					"(need at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)"
+				ctl, end := engines.ControlOf(s), make(chan error, 1)
+				defer ctl.Close()
+				go func() { end <- ctl.ServeTLS(l, "", "") }()
+				err := servertest.Await(t, end, "ServeTLS")
+				if got := err.Error() == want; got != tt.fails {
+					t.Errorf("ServeTLS returned %v", err)
+				}
+				if err := l.Close(); tt.fails && err != nil {
+					t.Errorf("ServeTLS has closed the listener: %v", err)
+				}
+			})
+		})
+	}
+}
