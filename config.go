@@ -85,6 +85,7 @@ func (s *Server) config(base context.Context, altSvc *bridge.AltSvc) *h1.Config 
 			Stopping:       s.told,
 			Leaving:        s.leaving.Load,
 			Logf:           s.logf,
+			LogSoon:        s.observed.LogSoon,
 			Refused:        s.observed.Refuse,
 			RefusalPage:    s.RefusalPage,
 			Slots:          s.slots,

@@ -54,6 +54,8 @@ type Config struct {
 	// before Stopping is closed.
 	Leaving func() bool
 	Logf    func(format string, args ...any)
+	// LogSoon is Logf for what clients cause: it does not wait for a slow log, but drops lines. nil logs nothing.
+	LogSoon func(format string, args ...any)
 	// Refused, if not nil, is called for requests that are refused without
 	// calling the handler. local is the address that the client connected to, and
 	// head what has arrived of the request. It does not block.

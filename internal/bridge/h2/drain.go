@@ -168,6 +168,7 @@ func (s *Session) Expired() conn.Next {
 			if f := s.cfg.CountError; f != nil {
 				f("conn_close_lost_ping") // net/http's name
 			}
+			s.logf("http2: timeout waiting for PING response from %s")
 			return conn.Reset
 		case s.pinged == 0 && passed(s.heard+s.cfg.PingAfter):
 			s.pinged = now

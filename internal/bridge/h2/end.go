@@ -117,6 +117,9 @@ func (s *Session) fail(err error) {
 		return
 	}
 	s.count("conn_", e.Code)
+	if s.begun || e != errTimeout { // of clients that say nothing net/http logs nothing either
+		s.logf("http2: server connection error from %s: connection error: %v: %s", e.Code, e.Reason)
+	}
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
 	s.mu.Lock()
 	s.closing = true // others check it when the Link has failed
@@ -127,6 +130,14 @@ func (s *Session) fail(err error) {
 	s.mu.Lock()
 	s.closeAllLocked()
 	s.mu.Unlock()
+}
+
+// logf logs what the client has caused, as net/http's server does; its address is the first argument. No connection
+// has more than two lines: about its end, and of the first GOAWAY frame.
+func (s *Session) logf(format string, args ...any) {
+	if s.LogSoon != nil {
+		s.LogSoon(format, append([]any{s.Link.Peer().RemoteAddr}, args...)...)
+	}
 }
 
 // count calls Config.CountError.

@@ -56,7 +56,7 @@ func (s *Session) frame(h http2.Header, p []byte) (*stream, error) {
 	case http2.FramePriorityUpdate:
 		return nil, s.onPriority(h, p)
 	case http2.FrameGoAway:
-		s.leaving = true
+		s.onGoAway(p)
 	}
 	return nil, nil
 }
@@ -89,6 +89,19 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 	s.roomLocked(http2.HeaderLen)
 	s.out.B = http2.AppendSettingsAck(s.out.B)
 	return nil
+}
+
+// maxDebug bounds what is logged of the debug data of a GOAWAY frame, which the client chooses.
+const maxDebug = 128
+
+// onGoAway is RFC 9113 section 6.8. The first error is logged, as net/http's server does: it is what the client thinks
+// of this one.
+func (s *Session) onGoAway(p []byte) {
+	if code := http2.ErrCode(binary.BigEndian.Uint32(p[4:])); code != http2.NoError && !s.leaving {
+		debug := p[8:min(len(p), 8+maxDebug)]
+		s.logf("http2: received GOAWAY from %s: %v, debug data %q", code, debug)
+	}
+	s.leaving = true
 }
 
 func (s *Session) onPing(h http2.Header, p []byte) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -270,7 +271,69 @@ func TestPingTimeout(t *testing.T) {
 		if name := servertest.Await(t, counted, "a count"); name != "conn_close_lost_ping" {
 			t.Errorf("counted %s", name)
 		}
+		servertest.Eventually(t, "a line in the log", func() bool {
+			return s.log.String() == "http2: timeout waiting for PING response from "+c.LocalAddr().String()+"\n"
+		})
 	})
+}
+
+// What ends a connection is logged as net/http does, and so is the error of a GOAWAY frame, but once for a connection.
+func TestConnErrorsLogged(t *testing.T) {
+	t.Parallel()
+	each(t, "", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(hello)})
+		var want []string
+		wrong := func() {
+			c := s.raw()
+			c.headers(2, true, get...)
+			c.headers(4, true, get...)
+			c.send()
+			if a := c.read(1); a.outcome() != "GOAWAY PROTOCOL_ERROR" {
+				t.Errorf("%+v", a)
+			}
+			from := c.LocalAddr().String()
+			want = append(want, "http2: server connection error from "+from+": connection error: PROTOCOL_ERROR")
+		}
+		wrong()
+		c := s.raw()
+		c.fr.WriteGoAway(0, http2.ErrCodeNo, []byte("fine"))
+		c.send()
+		c.read(1)
+		if kind != "oracle" { // it logs each of them, with all of the data
+			c = s.raw()
+			c.headers(1, true, get...)
+			c.fr.WriteGoAway(0, http2.ErrCodeFlowControl, []byte(strings.Repeat("\n", 1000)))
+			c.fr.WriteGoAway(0, http2.ErrCodeProtocol, nil)
+			c.send()
+			if a := c.read(1); a.outcome() != "200" {
+				t.Errorf("%+v", a)
+			}
+			want = append(want, "http2: received GOAWAY from "+c.LocalAddr().String()+
+				": FLOW_CONTROL_ERROR, debug data \""+strings.Repeat("\\n", 128)+"\"")
+		}
+		wrong() // its line is the last one
+		last := want[len(want)-1]
+		servertest.Eventually(t, "the last line", func() bool { return strings.Contains(s.log.String(), last) })
+		got := strings.Split(strings.TrimSpace(s.log.String()), "\n")
+		if !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("logged %q\nwant %q", got, want)
+		}
+	})
+}
+
+// A client that says nothing is not logged, as in net/http.
+func TestSilentClientNotLogged(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"tls", "tlsgo"} {
+		s := serve(t, kind, &chert.Server{Handler: hf(hello), ReadHeaderTimeout: 2 * time.Second})
+		nc := tls.Client(must(net.Dial("tcp", s.addr)), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(servertest.Patience))
+		b, err := io.ReadAll(nc)
+		if log := s.log.String(); err != nil || len(b) == 0 || log != "" {
+			t.Errorf("%s: %q, %v; logged %q", kind, b, err, log)
+		}
+	}
 }
 
 // TLS 1.2 with a cipher suite that RFC 9113 section 9.2.2 prohibits, which is refused
