@@ -235,6 +235,12 @@ func (a *Acceptor) admit(nc net.Conn) error {
 		a.Gate.Leave(j.counts)
 	})
 	j.c = c
+	if peer == "" && stream.Guard(nc, nil) == nc { // RemoteAddr of std's connections does not wait
+		peer = peerOf(nc)
+	}
+	if !proxied && peer != "" {
+		c.SetPeer(peer) // before the hooks of a new connection, whose panics are logged with it
+	}
 	if a.Config().Preface {
 		// As net/http: there are listeners whose connections compare the bytes of this read,
 		// and no others, with the preface.

@@ -63,9 +63,14 @@ var errShare = errors.New("too many connections of an address")
 // introduce reads what a proxy tells of its client, if it does, and performs the handshake, if
 // there is one.
 func (a *Acceptor) introduce(j *job) (*tls.ConnectionState, error) {
-	peer := peerOf(j.nc)
+	peer := j.c.Peer().RemoteAddr
+	if peer == "" {
+		peer = peerOf(j.nc)
+		if !j.proxied {
+			j.c.SetPeer(peer)
+		}
+	}
 	if !j.proxied {
-		j.c.SetPeer(peer)
 		return a.shake(j)
 	}
 	j.c.ReadBy(time.Now().Add(proxyHeaderTimeout))

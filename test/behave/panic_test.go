@@ -249,3 +249,26 @@ func TestFormFilesAfterAPanic(t *testing.T) {
 		}
 	})
 }
+
+// A panic of ConnState is logged with the client's address, also where the connection is new, and on goroutines.
+// net/http's ends the process there.
+func TestConnStatePanicHasAddress(t *testing.T) {
+	t.Parallel()
+	engines.Each(t, func(t *testing.T, e chert.Engine) {
+		for _, at := range []http.ConnState{http.StateNew, http.StateActive} {
+			ts := engines.Start(t, &chert.Server{Engine: e, Handler: hf(func(w http.ResponseWriter, r *http.Request) {}),
+				ConnState: func(_ net.Conn, st http.ConnState) {
+					if st == at {
+						panic("boom")
+					}
+				}})
+			c := ts.Dial()
+			c.Send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+			c.Status(200)
+			c.Ended()
+			if log := ts.Log.String(); !strings.HasPrefix(log, "http: panic serving "+c.LocalAddr().String()+": boom\n") {
+				t.Errorf("%v: logged %q", at, log)
+			}
+		}
+	})
+}
