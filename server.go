@@ -220,7 +220,8 @@ type Server struct {
 	BaseContext func(net.Listener) context.Context
 	// ConnContext may change the context of a new connection's requests. With
 	// it EngineAuto uses goroutines, so that the net.Conn is the connection
-	// itself. With EngineLoops it is what ConnState sees.
+	// itself. With EngineLoops it is what ConnState sees. As in net/http a panic of
+	// it ends the process, and so does nil as its result.
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
 
 	stopping     atomic.Bool // Shutdown or Close was called
