@@ -295,4 +295,7 @@ func (t *tunnel) writable() {
 		t.paused = false
 		t.st.feedLater()
 	}
+	if t.ending || t.st.closed() {
+		s.settleSoonLocked() // settle has sent what was ready before it called this
+	}
 }

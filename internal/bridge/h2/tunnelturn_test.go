@@ -50,3 +50,33 @@ func TestTunnelsTakeTurns(t *testing.T) {
 		s.after(true)
 	}
 }
+
+// ends is a Session whose Writable ends it.
+type ends struct {
+	conn.Session
+	by conn.Next
+}
+
+func (e ends) Writable() conn.Next { return e.by }
+func (e ends) Closed(bool)         {}
+
+// The end of a tunnel whose session wants it in Writable is sent, although settle calls that after it has sent what
+// was ready.
+func TestTunnelEndsInWritable(t *testing.T) {
+	t.Parallel()
+	for _, by := range []conn.Next{conn.Close, conn.Reset} {
+		s, st, _ := quiet()
+		l := new(hereLink)
+		l.shard.Init(nil)
+		s.Client.Link = l
+		st.state = stateSending
+		st.tunnel = &tunnel{offers: offers{st: st, owed: true}, session: ends{by: by}}
+		s.mu.Lock()
+		st.tunnel.sentLocked()
+		s.mu.Unlock()
+		if s.settle(conn.More); l.posts == 0 && len(s.out.Bytes()) > 0 {
+			t.Errorf("%v: nothing sends %q", by, s.out.Bytes())
+		}
+		s.out.Drop()
+	}
+}
