@@ -71,7 +71,7 @@ const (
 	reading    phase = iota
 	waiting          // for a posted function to return Requeue
 	paused           // until the queue has room: neither reads nor calls Data
-	awaiting         // until Resume: the same
+	awaiting         // until Resume: reads nothing, and calls Data only when the queue has been sent
 	connecting       // until the socket is connected
 	ending           // sends what is queued, then ends as how says
 	lingering        // has sent FIN, discards what comes
@@ -432,5 +432,6 @@ func (c *Conn) sendOn(q *queue) (goOn, mine bool) {
 	case q.Shared() || q.Waits():
 		return c.act(More), true
 	}
+	// A Session that awaits Resume is called as well: its peer may have been what it could not send for.
 	return c.advance(false)
 }

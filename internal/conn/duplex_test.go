@@ -76,3 +76,21 @@ func TestActReads(t *testing.T) {
 	r.on(func() { f.Act(More) })
 	c.Want("next\n")
 }
+
+// A session that awaits Resume is called as well when the peer has accepted what was queued: forwarded exchanges
+// continue their responses then.
+func TestAwaitAfterQueue(t *testing.T) {
+	t.Parallel()
+	all := strings.Repeat("x", 1<<20) // more than the sockets hold
+	r := newRig(t, Limits{})
+	f := &fake{reply: func(line string) ([]byte, Next, bool) {
+		if line == "await" {
+			return []byte(all), Await, true
+		}
+		return []byte("next\n"), Await, true
+	}}
+	c := r.open(f)
+	c.Send("await\nnext\n")
+	c.Want(all + "next\n")
+	r.inPhase(f, awaiting)
+}

@@ -58,8 +58,8 @@ const (
 	// Pause, on a shared Link: read no more, and call Data when the queue is below its
 	// low-water mark, after Writable. For a peer that sends and does not read.
 	Pause
-	// Await, of a Conn on its loop: read no more, and call Data after Resume. For a peer whose
-	// bytes go to another connection, which has no room for them.
+	// Await, of a Conn on its loop: read no more, and call Data after Resume, and when all that was queued
+	// has been sent. For a peer whose bytes go to another connection, which has no room for them.
 	Await
 	// Close: close when all that was queued has been sent.
 	Close
