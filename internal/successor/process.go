@@ -30,7 +30,9 @@ type Process struct {
 	inherited []*Socket // not taken yet
 	left      []*Socket // were not taken until Ready; closed
 	kept      []*Kept
+	passed    []*Kept // those that the latest successor inherits
 	ready     bool
+	serves    bool // confirmed is closed, or about to be
 	upgrading bool
 	successor int // the number of the process that has replaced this one
 }
@@ -64,7 +66,8 @@ type Kept struct {
 	// any more.
 	Sockets func() ([]int, error)
 	// Confirmed and Replaced, if not nil, are called before the channels of Process of these names
-	// are closed. That waits for them; Replaced of all is called at the same time.
+	// are closed. That waits for them; Replaced of all is called at the same time, if Sockets was.
+	// Keep calls Confirmed if it comes later.
 	Confirmed, Replaced func()
 	// Failed, if not nil, is called when a process for which Sockets was called does not serve after
 	// all, and before Upgrade returns.
@@ -179,13 +182,24 @@ func (p *Process) Passed() []*Socket {
 // Keep has a successor inherit a listener, until drop is called.
 func (p *Process) Keep(k *Kept) (drop func()) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.kept = append(p.kept, k)
+	late := p.serves
+	if p.mu.Unlock(); late && k.Confirmed != nil {
+		k.Confirmed()
+	}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.kept = slices.DeleteFunc(p.kept, func(o *Kept) bool { return o == k })
 	}
+}
+
+// inherits returns what the latest successor inherits, but for what has been dropped meanwhile. What was kept after
+// it had been started is not its own.
+func (p *Process) inherits() []*Kept {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.passed), func(k *Kept) bool { return !slices.Contains(p.kept, k) })
 }
 
 // Ready reports that this process serves: to the process before, which then ends if nothing
@@ -229,7 +243,7 @@ func (p *Process) Ready() {
 // confirm makes this process the one that serves.
 func (p *Process) confirm() {
 	p.mu.Lock()
-	p.before = nil
+	p.before, p.serves = nil, true
 	kept := slices.Clone(p.kept)
 	p.mu.Unlock()
 	for _, k := range kept {
@@ -244,10 +258,9 @@ func (p *Process) confirm() {
 func (p *Process) replace(pid int) {
 	p.mu.Lock()
 	p.successor = pid
-	kept := slices.Clone(p.kept)
 	p.mu.Unlock()
 	var wait sync.WaitGroup
-	for _, k := range kept {
+	for _, k := range p.inherits() {
 		if k.Replaced != nil {
 			wait.Go(k.Replaced)
 		}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -32,4 +33,30 @@ func TestReadyBeforeConfirmed(t *testing.T) {
 		t.Errorf("before it is confirmed the service manager has heard %q, %v", said[:n], err)
 	}
 	<-p.Confirmed()
+}
+
+// A listener that was opened when the successor had been started is not the successor's, and does not hear of it; one
+// that was opened when this process had been confirmed hears of that.
+func TestKeptMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := &Process{confirmed: make(chan struct{}), replaced: make(chan struct{})}
+	p.Ready()
+	var heard []string
+	keep := func(name string) (drop func()) {
+		hear := func(what string) func() { return func() { heard = append(heard, name+" "+what) } }
+		return p.Keep(&Kept{Sockets: func() ([]int, error) { return nil, nil },
+			Confirmed: hear("confirmed"), Replaced: hear("replaced"), Failed: hear("failed")})
+	}
+	keep("one")
+	drop := keep("two")
+	if _, _, err := p.gather(); err != nil {
+		t.Fatal(err)
+	}
+	keep("three")
+	drop()
+	p.replace(1)
+	want := []string{"one confirmed", "two confirmed", "three confirmed", "one replaced"}
+	if !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
 }

@@ -50,10 +50,7 @@ func (p *Process) Upgrade(ctx context.Context, o Options) (pid int, err error) {
 	p.Notify(systemd.Reloading(), systemd.Status("Starting a new process."))
 	pid, err = p.upgrade(ctx, o)
 	if err != nil {
-		p.mu.Lock()
-		kept := slices.Clone(p.kept)
-		p.mu.Unlock()
-		for _, k := range kept {
+		for _, k := range p.inherits() {
 			if k.Failed != nil {
 				k.Failed()
 			}
@@ -123,8 +120,12 @@ func (p *Process) upgrade(ctx context.Context, o Options) (pid int, err error) {
 func (p *Process) gather() (m handover, fds []int, err error) {
 	p.mu.Lock()
 	kept := slices.Clone(p.kept)
+	p.passed = nil
 	p.mu.Unlock()
 	for _, k := range kept {
+		p.mu.Lock()
+		p.passed = append(p.passed, k)
+		p.mu.Unlock()
 		some, err := k.Sockets()
 		if errors.Is(err, net.ErrClosed) {
 			continue
