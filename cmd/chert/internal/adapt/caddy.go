@@ -29,6 +29,7 @@ type caddy struct {
 	moved    []*site      // redirects of some of its hosts
 	whole    *directive   // reverse_proxy for all
 	proxied  []string     // matchers of paths that a reverse_proxy has, "" for all
+	handled  []string     // words of handle and handle_path
 	asks     int          // how many forward_auth are for all: of several one would be in place of the others
 }
 

@@ -199,6 +199,10 @@ func TestCaddyHandle(t *testing.T) {
 		{"\thandle /x/* {\n\t\ttry_files {path} /i\n\t\treverse_proxy b:1\n\t}\n",
 			"[[site.route]]\npath = \"/x/{path...}\"\nproxy = \"b:1\"\ndeny = [\"all\"]\n", "try_files is left out"},
 		{"\troot * /w\n\thandle /x/* {\n\t\tencode gzip\n\t}\n", "root = \"/w\"\n", ""},
+		// Of those with one matcher Caddy runs the first.
+		{api + strings.Replace(api, "b:1", "c:1", 1), route, "5: handle is left out: one before it is for the same requests"},
+		{api + "\thandle /api/* {\n\t\trespond 200\n\t}\n", route, "5: handle is left out"},
+		{"\thandle {\n\t\troot * /w\n\t\tfile_server\n\t}\n\thandle * {\n\t\trespond no\n\t}\n", "root = \"/w\"\n", "6: handle is left out"},
 	} {
 		tt.in, tt.out = "a.example {\n"+tt.in+"}\n", caddyTLS+caddySite+tt.out
 		tt.run(t)

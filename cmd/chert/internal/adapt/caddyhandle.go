@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -75,6 +76,9 @@ func unmatched(d *directive) []string {
 
 // handle translates blocks for a path that forward, or have files, and do nothing else that matters.
 func (c *caddy) handle(s *site, d *directive, args []string) {
+	if c.handledBefore(d, args) {
+		return
+	}
 	b := &block{c: c, cut: d.name() == "handle_path"}
 	if !c.roots {
 		b.root = c.root
@@ -150,6 +154,20 @@ func (c *caddy) handle(s *site, d *directive, args []string) {
 		c.note(d.line, "%s has what says who may have it, or changes it, so nobody may: deny is \"all\"", d.name())
 		key("deny", nobody)
 	}
+}
+
+// handledBefore reports whether a block before d, other than route, has the same name and matcher, so that no request
+// reaches d in Caddy. See again for those of one pattern.
+func (c *caddy) handledBefore(d *directive, args []string) bool {
+	if d.name() == "route" { // of which one does not exclude the others
+		return false
+	}
+	words := strings.Join(append([]string{d.name()}, args...), " ")
+	before := slices.Contains(c.handled, words)
+	if c.handled = append(c.handled, words); before {
+		c.note(d.line, "%s is left out: one before it is for the same requests", d.name())
+	}
+	return before
 }
 
 // guard keeps what a matcher is for, and the pattern of a route that not all clients may have is not, from others.
