@@ -38,13 +38,36 @@ func TestProfiles(t *testing.T) {
 	})
 }
 
+// later moves write deadlines by a minute more than the handler wants, for what a busy machine may take.
+type later struct {
+	http.ResponseWriter
+	wanted []time.Time
+}
+
+func (w *later) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *later) SetWriteDeadline(t time.Time) error {
+	w.wanted = append(w.wanted, t)
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t.Add(time.Minute))
+}
+
 // pprof finds the server's WriteTimeout by http.ServerContextKey and moves the
 // deadline with http.ResponseController, so that a long trace can be written.
 func TestWriteTimeout(t *testing.T) {
 	engines.Each(t, func(t *testing.T, e engines.Engine) {
-		s := e.Start(t, handler(), func(f *engines.Fields) { f.WriteTimeout = time.Second })
+		wanted := make(chan []time.Time, 1)
+		s := e.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			l := &later{ResponseWriter: w}
+			handler().ServeHTTP(l, r)
+			wanted <- l.wanted
+		}), func(f *engines.Fields) { f.WriteTimeout = time.Second })
+		began := time.Now()
 		if res, got := s.Do(t, "GET", "/debug/pprof/trace?seconds=1.2", nil); res.StatusCode != 200 || !strings.HasPrefix(got, "go 1.") {
 			t.Errorf("%s: %.200q", res.Status, got)
+		}
+		all := engines.Await(t, wanted, "the handler")
+		if len(all) != 1 || all[0].Before(began.Add(2200*time.Millisecond)) {
+			t.Errorf("it has moved the deadline to %v, %v before", all, began)
 		}
 	})
 }
