@@ -29,15 +29,20 @@ func conns() (func(*websocket.Conn, *http.Request), chan *websocket.Conn) {
 // answers, and all that were accepted arrive before the Close frame.
 func TestSenders(t *testing.T) {
 	each(t, func(t *testing.T, fresh func(http.Handler) *chert.Server) {
-		const senders, count = 8, 300
+		const senders, count, last = 8, 300, 10
 		onOpen, opened := conns()
 		ts := start(t, fresh(handler(t, &websocket.Options{OnOpen: onOpen, OnMessage: echo, MaxUnsent: -1})))
 		c := open(ts)
 		conn := servertest.Await(t, opened, "the connection")
+		// The client has read all but the last messages of each when Close is called: after that it has seconds.
+		most := make(chan bool)
 		var wait sync.WaitGroup
 		for i := range senders {
 			wait.Go(func() {
 				for j := range count {
+					if j == count-last {
+						<-most
+					}
 					p := binary.BigEndian.AppendUint32([]byte{byte(i)}, uint32(j))
 					if err := conn.Send(websocket.TypeBinary, append(p, make([]byte, j*i)...)); err != nil {
 						t.Error(err)
@@ -51,7 +56,7 @@ func TestSenders(t *testing.T) {
 			conn.Close(4000, "")
 		}()
 		var next [senders]uint32
-		echoes := 0
+		all, echoes := 0, 0
 		for {
 			h, p, err := c.read()
 			if err != nil {
@@ -69,6 +74,9 @@ func TestSenders(t *testing.T) {
 				t.Fatalf("message %d of %d, want %d", j, i, next[i])
 			}
 			next[i]++
+			if all++; all == senders*(count-last) {
+				close(most)
+			}
 		}
 		for i, n := range next {
 			if n != count {
