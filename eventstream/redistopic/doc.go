@@ -28,7 +28,8 @@
 //
 // Clients stay, and get what was published when it is back. Publish returns an error; after one
 // of the network it is not known whether the event was stored. With Options.Queue events wait
-// instead, in order, and none is stored twice.
+// instead, in order, and none is stored twice, unless a command that has timed out reaches Redis
+// after the one that repeats it.
 package redistopic
 
 // It imports redisstream for the streams of Redis, and eventstream for topics, which know
