@@ -47,6 +47,8 @@ func testExpired(x *suite) {
 				s.release()
 			}()
 			return waits(nil)(s, line)
+		case "far":
+			s.SetDeadline(later(100_000))
 		case "none", "close":
 			s.SetDeadline(later(1))
 			s.SetDeadline(0)
@@ -72,13 +74,12 @@ func testExpired(x *suite) {
 	c := x.open(Options{Deadline: int64(moment)}, s)
 	c.Want("late\n") // before the first line
 	for _, line := range []string{
-		"set", "later", "sooner", "user", "pool", "wait", "none", "set", "none", "later", "pool",
+		"far", "set", "later", "sooner", "far", "user", "far", "pool", "wait", "none", "set", "none", "later", "pool",
 	} {
 		c.Send(line + "\n")
 		switch line {
-		case "none":
-			c.Want("none\n")
-			continue
+		case "none", "far":
+			c.Want(line + "\n")
 		case "sooner":
 			c.Send("a partial ") // is no reason not to
 			c.Want("sooner\nlate\n")
@@ -95,31 +96,48 @@ func testExpired(x *suite) {
 	if n := s.expired.Load(); n != 10 {
 		x.Errorf("expired %d times", n)
 	}
-	// And it may end the connection.
-	s = &script{onExpired: func(s *script) conn.Next {
-		s.send("bye\n")
-		return conn.Close
-	}}
-	c = x.open(Options{Deadline: int64(moment)}, s)
-	c.Want("bye\n")
-	c.ends()
+	x.expiredEnds()
 }
 
-// testExpiredBeside: the deadline of a shared link passes while runs go on, and
-// may be set by what is posted.
-func testExpiredBeside(x *suite) {
-	for _, how := range []string{"data", "post", "done"} {
-		release := make(chan bool)
-		s := new(script)
-		s.onExpired = func(s *script) conn.Next {
-			s.send("late\n")
-			return conn.Close
+// expiredEnds: Expired may end the connection, but does not come while the peer accepts nothing of what was sent.
+func (x *suite) expiredEnds() {
+	x.Helper()
+	bye := func(s *script) conn.Next {
+		if s.Out().Blocked() {
+			x.Error("expired while the answer waits")
 		}
+		s.send("bye\n")
+		return conn.Close
+	}
+	c := x.open(Options{Deadline: int64(moment)}, &script{onExpired: bye})
+	c.Want("bye\n")
+	c.ends()
+	c = x.begin(Options{Small: true}, &script{onExpired: bye, line: func(s *script, _ string) conn.Next {
+		s.SetDeadline(later(1))
+		return s.send(string(pattern()))
+	}})
+	time.Sleep(2 * moment)
+	c.gets(pattern())
+	c.closes()
+}
+
+// testExpiredBeside: the deadline of a shared link passes while runs go on, while the session pauses and after the
+// peer's end, and may be set by what is posted. Drain is called in a pause, too.
+func testExpiredBeside(x *suite) {
+	for _, how := range []string{"data", "post", "done", "pause", "drain", "eof"} {
+		release, paused, called := make(chan bool), make(chan bool), make(chan bool, 1)
+		end := func() conn.Next { called <- true; return conn.Reset }
+		s := &script{
+			onExpired: func(*script) conn.Next { return end() },
+			onDrain:   func(*script, int64) conn.Next { return end() },
+		}
+		set := func(next conn.Next) conn.Next { s.SetDeadline(later(1)); return next }
+		soon := func() conn.Next { return set(conn.More) }
+		s.onEOF = func(*script) conn.Next { return soon() }
 		s.line = func(s *script, line string) conn.Next {
 			s.Share()
 			s.start(func() { <-release }, nil)
 			s.SetDeadline(later(100_000))
-			soon := func() conn.Next { s.SetDeadline(later(1)); return conn.More }
 			switch how {
 			case "data":
 				return soon()
@@ -127,12 +145,29 @@ func testExpiredBeside(x *suite) {
 				s.start(func() { s.post(soon) }, nil)
 			case "done":
 				s.start(func() {}, soon)
+			case "pause":
+				s.fill()
+				return set(conn.Pause)
+			case "drain":
+				s.fill()
+				close(paused)
+				return conn.Pause
 			}
 			return conn.More
 		}
-		c := x.begin(Options{}, s)
-		c.Want("late\n")
-		c.ends()
+		c := x.begin(Options{Small: true}, s)
+		switch {
+		case how == "drain":
+			servertest.Await(x.T, paused, "the pause")
+			c.command(conn.Drain)
+		case how == "eof" && !c.canHalfClose():
+			close(release)
+			return
+		case how == "eof":
+			c.CloseWrite()
+		}
+		servertest.Await(x.T, called, "the method, "+how)
+		s.isClosed()
 		close(release)
 	}
 }
@@ -195,52 +230,65 @@ func testReadDeadlines(x *suite, pooled bool) {
 }
 
 // testWriteDeadlines: those of user code bound its writes, and what it has left to
-// be sent; a Write's own bounds that.
+// be sent; a Write's own bounds that. They need no limit of the link.
 func testWriteDeadlines(x *suite, pooled bool) {
-	for _, line := range []string{"past", "soon", "watching", "moved", "left", "send", "close"} {
-		h := &holder{t: x.T}
-		s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
-			var moved sync.WaitGroup
-			soon := func() { s.Lent().SetWriteDeadline(time.Now().Add(moment)) }
+	for _, line := range []string{"past", "soon", "watching", "moved", "left", "send", "send a file", "close"} {
+		for _, stall := range []int64{hour, -1} {
+			x.writeDeadline(pooled, line, stall)
+		}
+	}
+}
+
+func (x *suite) writeDeadline(pooled bool, line string, stall int64) {
+	x.Helper()
+	h := &holder{t: x.T}
+	s := &script{line: inUser(pooled, func(s *script, line string) conn.Next {
+		var moved sync.WaitGroup
+		soon := func() { s.Lent().SetWriteDeadline(time.Now().Add(moment)) }
+		switch line {
+		case "past":
+			s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
+			timeout(x, line, s.Write([]byte("x"), nil))
+			return conn.Reset
+		case "watching":
+			s.Lent().WatchPeer()
+			soon()
+		case "soon":
+			soon()
+		case "moved":
+			s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
+			moved.Go(soon)
+		default:
+			w := &conn.Write{A: pattern(), Deadline: later(1), Holder: h}
 			switch line {
-			case "past":
-				s.Lent().SetWriteDeadline(time.Now().Add(-time.Second))
-				timeout(x, line, s.Write([]byte("x"), nil))
-			case "watching":
-				s.Lent().WatchPeer()
-				fallthrough
-			case "soon":
-				soon()
-				timeout(x, line, s.Write(pattern(), nil))
-			case "moved":
-				s.Lent().SetWriteDeadline(time.Now().Add(time.Hour))
-				moved.Go(soon)
-				timeout(x, line, s.Write(pattern(), nil))
-				moved.Wait()
 			case "left":
 				soon()
-				s.Send(&conn.Write{A: pattern(), Holder: h})
-				return conn.More
-			case "send", "close":
-				s.Send(&conn.Write{A: pattern(), Deadline: later(1), Holder: h})
-				if line == "close" {
-					return conn.Close
-				}
-				return conn.More
+				w.Deadline = 0
+			case "send a file":
+				w.A, w.File, w.Len = []byte("x"), patternFile(x.T), large
 			}
-			return conn.Reset
-		})}
-		c := x.open(Options{Small: true}, s)
-		c.Send(line + "\n")
-		if line == "left" || line == "send" || line == "close" {
-			h.gone()
+			if s.Send(w); line == "close" {
+				return conn.Close
+			}
+			return conn.More
 		}
-		if line == "left" || line == "send" {
-			// A link that waits in Send goes on after it.
-			c.vanish()
+		timeout(x, line, s.Write(pattern(), nil))
+		moved.Wait()
+		return conn.Reset
+	})}
+	c := x.open(Options{Small: true, Limits: conn.Limits{WriteStall: stall}}, s)
+	c.Send(line + "\n")
+	switch line {
+	case "left", "send", "send a file":
+		h.gone()
+		c.vanish() // a link that waits in Send goes on after it
+	case "close":
+		h.gone()
+		if n := len(c.rest()); n >= large {
+			x.Errorf("%d bytes came", n)
 		}
-		s.isClosed()
 	}
+	s.isClosed()
 }
 
 // testStalls: Limits bound every wait for a silent peer, however it was begun.
@@ -274,9 +322,7 @@ func testStalls(x *suite) {
 		for _, shared := range []bool{false, true} {
 			h := &holder{t: x.T}
 			try(fmt.Sprintf("send, %d, shared: %v", then, shared), h, func(s *script, _ string) conn.Next {
-				if shared {
-					s.Share()
-				}
+				s.shareIf(shared)
 				if s.Send(&conn.Write{A: pattern(), Holder: h}) != nil && then == conn.More {
 					return conn.Reset // a link that waits in Send
 				}

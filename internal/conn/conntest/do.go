@@ -197,9 +197,7 @@ func testCloseUnread(x *suite) {
 func testDiscardInput(x *suite) {
 	for _, shared := range []bool{false, true} {
 		s := &script{line: func(s *script, _ string) conn.Next {
-			if shared {
-				s.Share()
-			}
+			s.shareIf(shared)
 			s.give(&conn.Write{A: pattern(), Holder: &holder{t: x.T}, DiscardInput: true})
 			return conn.Linger
 		}}
@@ -221,9 +219,7 @@ func testForAll(x *suite) {
 	for _, pooled := range []bool{false, true} {
 		for _, shared := range []bool{false, true} {
 			s := &script{line: func(s *script, _ string) conn.Next {
-				if shared {
-					s.Share()
-				}
+				s.shareIf(shared)
 				return s.either(pooled, func() conn.Next {
 					s.Send(&conn.Write{File: file, Len: most, Holder: &holder{t: x.T}})
 					err := s.Send(&conn.Write{A: pattern()[most:], Wait: conn.ForAll})

@@ -2,6 +2,9 @@ package conntest
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -72,9 +75,7 @@ func writes(e *ending, s *script) error {
 func sends(how conn.Next, shared bool) func(*ending) server {
 	return func(e *ending) server {
 		return func(s *script, _ string) conn.Next {
-			if shared {
-				s.Share()
-			}
+			s.shareIf(shared)
 			e.entered <- true
 			h := &holder{t: e.T}
 			e.Cleanup(h.gone)
@@ -142,19 +143,19 @@ type way struct {
 	can  func(*client) bool
 	do   func(e *ending)
 	// notified: user code that has the link is notified by PeerGone; dead: its calls
-	// fail; reset, where the peer's end may not be either: "no" or "yes".
-	notified, dead bool
-	reset          string
-	drain          bool
+	// fail, as those of a closed connection if killed; reset, where the peer's end may not be either: "no" or "yes".
+	notified, dead, killed bool
+	reset                  string
+	drain                  bool
 }
 
 var ways = []way{
-	{name: "kill", notified: true, dead: true, reset: "yes",
+	{name: "kill", notified: true, dead: true, killed: true, reset: "yes",
 		do: func(e *ending) { e.c.command(conn.Kill) }},
-	{name: "kill twice", notified: true, dead: true,
+	{name: "kill twice", notified: true, dead: true, killed: true,
 		do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }},
 	{name: "drain", do: func(e *ending) { e.c.command(conn.Drain) }, drain: true},
-	{name: "drain and kill", notified: true, dead: true,
+	{name: "drain and kill", notified: true, dead: true, killed: true,
 		do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }},
 	{name: "close", do: func(e *ending) { e.c.Close() }, notified: true, dead: true},
 	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
@@ -209,6 +210,9 @@ func (x *suite) testEnd(st state, w way) {
 		if reset := servertest.Await(x.T, e.gone, "PeerGone"); w.reset != "" && reset != (w.reset == "yes") {
 			x.Errorf("by a reset: %v", reset)
 		}
+		if len(e.s.closed) > 0 {
+			x.Error("closed under its user code")
+		}
 	}
 	close(e.leave)
 	got := e.c.reading()
@@ -224,11 +228,9 @@ func (x *suite) testEnd(st state, w way) {
 	all := servertest.Await(x.T, got, "the end")
 	if st.user {
 		err := servertest.Await(x.T, e.err, "the end of the user code")
-		if st.fails && w.dead && err == nil {
-			x.Error("the user code's call has not failed")
-		}
-		if w.drain && err != nil {
-			x.Errorf("the user code's call has failed: %v", err)
+		closed := errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
+		if st.fails && w.dead && err == nil || err != nil && (w.drain || w.killed && !closed) {
+			x.Errorf("the user code's call: %v", err)
 		}
 	}
 	if w.drain && st.all != nil {

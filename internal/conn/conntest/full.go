@@ -1,8 +1,6 @@
 package conntest
 
 import (
-	"sync/atomic"
-
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
@@ -13,27 +11,22 @@ func testRelease(x *suite) {
 	const some = 500_000 // more than the sockets hold
 	for _, kill := range []bool{false, true} {
 		file := patternFile(x.T)
-		var queued atomic.Int32
-		s := new(script)
-		sent := make(chan int32, 1)
-		s.line = func(s *script, line string) (next conn.Next) {
+		holders := make(chan *holder, 3)
+		s := &script{line: func(s *script, line string) (next conn.Next) {
+			defer close(holders)
 			s.Share()
-			n := int32(0)
-			for next == conn.More && n < 3 {
-				use := func() {
+			for range cap(holders) {
+				h := &holder{t: x.T, use: func() {
 					s.Out().Blocked()
 					s.queue([]byte("released\n"))
-					queued.Add(1)
-				}
-				n++
-				w := &conn.Write{A: pattern()[:some], File: file, Len: some, Holder: &holder{t: x.T, use: use}}
-				if s.Send(w) != nil {
-					next = conn.Close // the kill may come first
+				}}
+				holders <- h
+				if s.Send(&conn.Write{A: pattern()[:some], File: file, Len: some, Holder: h}) != nil {
+					return conn.Close // the kill may come first
 				}
 			}
-			sent <- n
-			return next
-		}
+			return conn.More
+		}}
 		c := x.begin(Options{Small: true}, s)
 		if kill {
 			c.slowly(10)
@@ -41,8 +34,9 @@ func testRelease(x *suite) {
 		} else {
 			go c.rest()
 		}
-		n := servertest.Await(x.T, sent, "the last Send")
-		servertest.Eventually(x.T, "all are released", func() bool { return queued.Load() == n })
+		for h := range holders {
+			h.gone()
+		}
 		c.Close()
 	}
 }
@@ -67,26 +61,35 @@ func testTruncated(x *suite) {
 	c.Ended()
 }
 
-// testCloseIdle: an idle link ends, one that user code has continues and may
+// testCloseIdle: an idle link ends; one that user code has, or whose answer waits for the peer, continues and may
 // end later.
-func testCloseIdle(x *suite, pooled bool) {
-	entered, leave := make(chan bool), make(chan bool)
-	s := &script{only: "wait", line: inUser(pooled, func(s *script, _ string) conn.Next {
-		entered <- true
-		<-leave
-		return s.send("waited\n")
-	})}
-	c := x.open(Options{}, s)
-	c.Send("wait\n")
-	servertest.Await(x.T, entered, "the user code")
-	c.command(conn.CloseIdle)
-	leave <- true
-	c.Want("waited\n")
-	c.Send("next\n")
-	c.Want("next\n")
-	servertest.Eventually(x.T, "it ends", func() bool {
+func testCloseIdle(x *suite) {
+	for _, where := range []string{"data", "user", "pool"} {
+		entered, leave := make(chan bool), make(chan bool)
+		s := &script{only: "wait", line: func(s *script, _ string) conn.Next {
+			return s.at(where, func() conn.Next {
+				entered <- true
+				if where != "data" {
+					<-leave
+				}
+				return s.send(string(pattern()))
+			})
+		}}
+		c := x.open(Options{Small: true}, s)
+		c.Send("wait\n")
+		servertest.Await(x.T, entered, "the line")
 		c.command(conn.CloseIdle)
-		return s.closes.Load() == 1
-	})
-	c.Ended()
+		close(leave)
+		c.gets(pattern())
+		c.Send("next\n")
+		c.Want("next\n")
+		if s.drains.Load() > 0 {
+			x.Error("Drain was called")
+		}
+		servertest.Eventually(x.T, "it ends", func() bool {
+			c.command(conn.CloseIdle)
+			return s.closes.Load() == 1
+		})
+		c.Ended()
+	}
 }

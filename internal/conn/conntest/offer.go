@@ -1,67 +1,12 @@
 package conntest
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/chert-http/chert/internal/conn"
 	"github.com/chert-http/chert/internal/outbox/outboxtest"
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
-
-// testOffer: Offer accepts no more than its limit beyond what the sockets hold, except
-// when less than half of that waits; what it has not accepted is not sent; a Follower is notified
-// when there is room, and Writable is called.
-func testOffer(x *suite) {
-	const piece, limit = 7000, 200_000
-	type result struct{ size, most, waiting int }
-	taken := make(chan result, 1)
-	s := &script{line: beside(func(s *script) {
-		var r result
-		for full := false; ; {
-			at := rand.IntN(piece)
-			p := pattern()[r.size : r.size+piece]
-			much, err := s.Out().Offer(p[:at], p[at:], limit)
-			waiting, _ := s.Out().Unsent()
-			if r.most = max(r.most, int(waiting)); err == conn.ErrFull {
-				if !full || !much {
-					x.Error("ErrFull came without warning")
-				}
-				// Only a moment ago, perhaps: try again when nothing has been sent.
-				if r.waiting == int(waiting) {
-					break
-				}
-				r.waiting = int(waiting)
-				continue
-			} else if err != nil {
-				x.Errorf("Offer: %v", err)
-				break
-			}
-			full = full || much
-			r.size += piece
-		}
-		taken <- r
-		room := make(chan bool, 1)
-		s.Out().Follow(conn.FollowerFunc(func() { room <- true }))
-		<-room
-		if much, err := s.Out().Offer([]byte("all"), pattern()[:large/2], limit); err != nil {
-			x.Errorf("Offer of much to an empty queue: %v, %v", much, err)
-		}
-		if _, err := s.Out().Offer([]byte("end"), nil, -1); err != nil {
-			x.Errorf("Offer without a limit: %v", err)
-		}
-	})}
-	c := x.begin(Options{Small: true}, s)
-	r := servertest.Await(x.T, taken, "ErrFull")
-	if r.most > limit+64<<10 { // a layer adds to it, and pieces in flight count
-		x.Errorf("%d bytes waited, the limit is %d", r.most, limit)
-	}
-	c.gets(pattern()[:r.size])
-	c.Want("all")
-	c.gets(pattern()[:large/2])
-	c.Want("end")
-	servertest.Eventually(x.T, "Writable is called", func() bool { return s.writables.Load() > 0 })
-}
 
 // testOfferRule: what is accepted and refused is the same on all carriers. The socket is full:
 // a little waits.
@@ -92,10 +37,10 @@ func testOfferRule(x *suite) {
 
 // testOfferAgain: a Session that offers again in Writable what was refused for a small
 // limit is called again when there is room for it, and does not keep its loop busy until
-// then.
+// then. A Follower is notified when all that it follows has been sent.
 func testOfferAgain(x *suite) {
 	const piece, limit = 7000, 4 << 10
-	full := make(chan []byte, 1) // what was accepted
+	full, sent := make(chan []byte, 1), make(chan bool) // what was accepted; closed by the Follower
 	var calls atomic.Int64
 	done := false // the owner's
 	s := &script{onWritable: func(s *script) conn.Next {
@@ -122,12 +67,14 @@ func testOfferAgain(x *suite) {
 			}
 			all = append(all, p...) // a system with large buffers takes what has waited
 		}
+		s.Out().Follow(conn.FollowerFunc(func() { close(sent) }))
 		full <- all
 	})}
 	c := x.begin(Options{Small: true}, s)
 	all := servertest.Await(x.T, full, "ErrFull")
 	c.gets(all)
 	c.Want("again")
+	servertest.Await(x.T, sent, "the Follower")
 	if n := calls.Load(); n > 1000 {
 		x.Errorf("Writable was called %d times", n)
 	}

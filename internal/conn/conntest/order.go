@@ -137,8 +137,9 @@ func (d *sender) send(way, n int) error {
 	case 2:
 		w.Holder = d.hold(a, b)
 	case 3:
-		w.B, w.File, w.Offset, w.Len = nil, d.file, int64(d.at-len(b)), int64(len(b))
-		w.Holder = d.hold(a)
+		k := len(b) / 2
+		w.B, w.File, w.Offset, w.Len = b[:k], d.file, int64(d.at-len(b)+k), int64(len(b)-k)
+		w.Holder = d.hold(a, b)
 	}
 	return d.s.Send(w)
 }
@@ -182,6 +183,11 @@ func newPlan(seed uint64, lines int) (p plan, total int) {
 			n = rnd.IntN(3)
 		}
 		p[i].way, p[i].n = rnd.IntN(64), n
+		total += n
+	}
+	for way := range 4 { // and what sockets do not hold
+		i, n := rnd.IntN(lines), 300_000+rnd.IntN(300_000)
+		p[i].way, p[i].n = way, p[i].n+n
 		total += n
 	}
 	return p, total

@@ -15,107 +15,33 @@ import (
 // testWriteWaits: Write goes on without the peer until the queue is full, then
 // waits, and is woken as the peer reads.
 func testWriteWaits(x *suite, pooled bool) {
-	written, done := new(atomic.Int64), make(chan error, 1)
-	x.bounded(written, done, &script{line: inUser(pooled, func(s *script, _ string) conn.Next {
-		err := inPieces(func(p []byte) error { return s.Write(p[:len(p)/2], p[len(p)/2:]) }, written)
-		done <- err
-		return unless(err)
-	})})
-}
-
-// testQueueFull: Offer reports when much is queued, and Writable follows.
-func testQueueFull(x *suite) {
-	var fulls atomic.Int64
-	queued, done := new(atomic.Int64), make(chan error, 1)
-	writable := make(chan bool, 100)
-	s := &script{onWritable: func(*script) conn.Next { writable <- true; return conn.More }}
-	s.line = beside(func(s *script) {
-		done <- inPieces(func(p []byte) error {
-			full, err := s.queue(p)
-			if full && err == nil {
-				fulls.Add(1)
-				<-writable
+	var written atomic.Int64
+	done := make(chan error, 1)
+	c := x.begin(Options{Small: true}, &script{line: inUser(pooled, func(s *script, _ string) conn.Next {
+		for p := range slices.Chunk(pattern(), 7000) {
+			if err := s.Write(p[:len(p)/2], p[len(p)/2:]); err != nil {
+				done <- err
+				return conn.Close
 			}
-			return err
-		}, queued)
-	})
-	x.bounded(queued, done, s)
-	servertest.Eventually(x.T, "each full queue is followed by Writable", func() bool {
-		return fulls.Load() > 0 && int64(s.writables.Load()) == fulls.Load()
-	})
-}
-
-// inPieces has all of pattern sent by f, and counts what that has taken.
-func inPieces(f func(p []byte) error, taken *atomic.Int64) error {
-	for p := range slices.Chunk(pattern(), 7000) {
-		if err := f(p); err != nil {
-			return err
+			written.Add(int64(len(p)))
 		}
-		taken.Add(int64(len(p)))
-	}
-	return nil
-}
-
-// bounded checks that s, which sends pattern, goes on without the peer for a part of that, and that all of it
-// comes.
-func (x *suite) bounded(taken *atomic.Int64, done <-chan error, s *script) {
-	x.Helper()
-	c := x.begin(Options{Small: true}, s)
+		done <- nil
+		return conn.More
+	})})
 	last, times := int64(-1), 0
 	servertest.Eventually(x.T, "it waits", func() bool { // until it seems to have stopped
-		if n := taken.Load(); n != last {
+		if n := written.Load(); n != last {
 			last, times = n, 0
 		}
 		times++
 		return times > 50
 	})
-	if n := taken.Load(); n > large/2 {
-		x.Errorf("%d bytes were taken for a peer that does not read", n)
+	if last > large/2 {
+		x.Errorf("%d bytes were taken for a peer that does not read", last)
 	}
 	c.gets(pattern())
 	if err := servertest.Await(x.T, done, "all to be sent"); err != nil {
 		x.Error(err)
-	}
-}
-
-// testFiles: parts of files between answers, sent from the session and by user
-// code.
-func testFiles(x *suite) {
-	parts := []struct{ offset, n int }{
-		{0, 0}, {0, 1}, {5, 1000}, {100, large - 100}, {large, 0}, {large - 3, 3}, {7, 300_000},
-	}
-	for where := range 3 {
-		file := patternFile(x.T)
-		var holders []*holder
-		s := &script{line: func(s *script, line string) conn.Next {
-			var i int
-			fmt.Sscan(line, &i)
-			h := &holder{t: x.T, use: func() { s.Out().Blocked() }}
-			holders = append(holders, h)
-			send := func() conn.Next {
-				w := &conn.Write{A: []byte("file "), B: []byte(line + "\n"), File: file, Holder: h}
-				w.Offset, w.Len = int64(parts[i].offset), int64(parts[i].n)
-				if err := s.Send(w); err != nil {
-					x.Errorf("part %d: %v", i, err)
-					return conn.Close
-				}
-				return conn.More
-			}
-			if where == 0 {
-				return send()
-			}
-			return s.either(where == 2, send)
-		}}
-		c := x.open(Options{Small: where != 1}, s)
-		c.sendLines(len(parts))
-		for i, p := range parts {
-			c.Want(fmt.Sprintf("file %d\n", i))
-			c.gets(pattern()[p.offset : p.offset+p.n])
-		}
-		c.closes()
-		for _, h := range holders {
-			h.gone()
-		}
 	}
 }
 

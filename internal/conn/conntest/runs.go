@@ -13,18 +13,29 @@ import (
 	"github.com/chert-http/chert/internal/testing/servertest"
 )
 
-// answers reads n lines and returns them, sorted.
-func (c *client) answers(x *suite, n int) (got []string) {
-	x.Helper()
-	for range n {
+// numbered are n lines.
+func numbered(line string, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s %02d", line, i))
+	}
+	return all
+}
+
+// answer checks that the lines of want come, in any order.
+func (c *client) answer(want []string) {
+	c.s.t.Helper()
+	var got []string
+	for range want {
 		line, err := c.R.ReadString('\n')
 		if err != nil {
-			x.Fatalf("after %d of %d lines: %v", len(got), n, err)
+			c.s.t.Fatalf("after %d of %d lines: %v", len(got), len(want), err)
 		}
 		got = append(got, strings.TrimSuffix(line, "\n"))
 	}
 	slices.Sort(got)
-	return got
+	if slices.Sort(want); !slices.Equal(got, want) {
+		c.s.t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // testRuns: a hundred runs at once, which answer out of order while the session
@@ -68,28 +79,23 @@ func testRuns(x *suite) {
 	}}
 	c := x.begin(Options{}, s)
 	// The slow ones are still running, and the session reads.
-	var want []string
-	for i := range n {
-		if i%10 != 7 && i%10 != 0 {
-			want = append(want, fmt.Sprintf("run %02d", i))
+	pings := numbered("ping", 20)
+	for _, line := range pings {
+		c.Send(line + "\n")
+	}
+	var slow []string
+	for i, line := range numbered("run", n) {
+		switch i % 10 {
+		case 0:
+			slow = append(slow, line)
+		case 7: // has ended its goroutine
+		default:
+			pings = append(pings, line)
 		}
 	}
-	for i := range 20 {
-		c.Send(fmt.Sprintf("ping %02d\n", i))
-		want = append(want, fmt.Sprintf("ping %02d", i))
-	}
-	slices.Sort(want)
-	if got := c.answers(x, len(want)); !slices.Equal(got, want) {
-		x.Errorf("got %q", got)
-	}
+	c.answer(pings)
 	close(release)
-	want = nil
-	for i := 0; i < n; i += 10 {
-		want = append(want, fmt.Sprintf("run %02d", i))
-	}
-	if got := c.answers(x, n/10+1); !slices.Equal(got, append([]string{"all done"}, want...)) {
-		x.Errorf("got %q", got)
-	}
+	c.answer(append(slow, "all done"))
 	if n := running.Load(); n != 0 {
 		x.Errorf("%d are running", n)
 	}
@@ -144,14 +150,7 @@ func testRunsBesideUser(x *suite, pooled bool) {
 		})
 	}
 	c := x.begin(Options{}, s)
-	want := []string{"all done", "posted"}
-	for range 2 * n {
-		want = append(want, "run")
-	}
-	want = append(want, "user")
-	if got := c.answers(x, len(want)); !slices.Equal(got, want) {
-		x.Errorf("got %q", got)
-	}
+	c.answer(append(slices.Repeat([]string{"run"}, 2*n), "all done", "posted", "user"))
 	c.Send("end\n")
 	c.Want("end\n")
 }
@@ -161,50 +160,34 @@ func testRunsBesideUser(x *suite, pooled bool) {
 func testRunsHalfClose(x *suite) {
 	const n = 20
 	release := make(chan bool)
-	s := new(script)
-	running, eof, ends := 0, false, 0 // the owner's
-	s.onEOF = func(s *script) conn.Next {
-		eof = true
+	running, ends := 0, 0 // the owner's
+	next := func() conn.Next {
+		if ends > 0 && running == 0 {
+			return conn.Close
+		}
+		return conn.More
+	}
+	s := &script{onEOF: func(*script) conn.Next {
 		if ends++; ends > 100 {
 			x.Error("notified of the end repeatedly")
 			return conn.Close
 		}
-		if running > 0 {
-			return conn.More
-		}
-		return conn.Close
-	}
-	s.line = func(s *script, line string) conn.Next {
-		if running == 0 {
-			s.Share()
-		}
+		return next()
+	}, line: func(s *script, line string) conn.Next {
+		s.Share()
 		running++
-		s.start(func() {
-			<-release
-			s.queue([]byte(line + "\n"))
-		}, func() conn.Next {
-			if running--; eof && running == 0 {
-				return conn.Close
-			}
-			return conn.More
-		})
+		s.start(func() { <-release; s.queue([]byte(line + "\n")) }, func() conn.Next { running--; return next() })
 		return conn.More
-	}
+	}}
 	c := x.open(Options{}, s)
 	if !c.canHalfClose() {
-		close(release)
 		return
 	}
-	var want []string
-	for i := range n {
-		want = append(want, fmt.Sprintf("line %02d", i))
-	}
+	want := numbered("line", n)
 	c.Send(strings.Join(want, "\n") + "\n")
 	c.CloseWrite()
 	close(release)
-	if got := c.answers(x, n); !slices.Equal(got, want) {
-		x.Errorf("got %q", got)
-	}
+	c.answer(want)
 	c.ends()
 }
 
@@ -216,9 +199,7 @@ func testPost(x *suite) {
 		s := &script{line: func(s *script, line string) conn.Next {
 			switch line {
 			case "share":
-				if shared {
-					s.Share()
-				}
+				s.shareIf(shared)
 			case "pause":
 				s.paused = true
 			}
@@ -267,9 +248,7 @@ func testPost(x *suite) {
 func testPostWithin(x *suite) {
 	for _, shared := range []bool{true, false} {
 		s := &script{line: func(s *script, line string) conn.Next {
-			if shared {
-				s.Share()
-			}
+			s.shareIf(shared)
 			s.post(func() conn.Next {
 				s.post(func() conn.Next { return s.send("posted by what was posted\n") })
 				return s.send("posted\n")

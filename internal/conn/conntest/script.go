@@ -78,6 +78,13 @@ func (s *script) Share() {
 	s.Link.Share()
 }
 
+// shareIf is Share for cases on links of both kinds.
+func (s *script) shareIf(shared bool) {
+	if shared {
+		s.Share()
+	}
+}
+
 // ended checks that the connection has ended, once.
 func (s *script) ended() {
 	s.t.Helper()

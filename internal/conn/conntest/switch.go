@@ -171,9 +171,7 @@ func testLinger(x *suite) {
 func testLingerBytes(x *suite) {
 	for shared, most := range map[bool]int{false: 4 * conn.LingerBytes, true: conn.LingerBytes} {
 		s := &script{line: func(s *script, line string) conn.Next {
-			if shared {
-				s.Share()
-			}
+			s.shareIf(shared)
 			return refuses(s, line)
 		}}
 		c := x.begin(Options{}, s)
