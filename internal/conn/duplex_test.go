@@ -94,3 +94,17 @@ func TestAwaitAfterQueue(t *testing.T) {
 	c.Want(all + "next\n")
 	r.inPhase(f, awaiting)
 }
+
+// A reset ends a connection that reads no more until Resume.
+func TestAwaitReset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Limits{})
+	f := &fake{reply: func(string) ([]byte, Next, bool) { return []byte("await\n"), Await, true }}
+	fd, nc := tcpPair(t)
+	c := r.start(f, fd, nc)
+	c.Send("await\n")
+	c.Want("await\n")
+	r.inPhase(f, awaiting)
+	c.Reset()
+	servertest.Await(t, f.closed, "Closed")
+}

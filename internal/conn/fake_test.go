@@ -47,8 +47,6 @@ type fake struct {
 	pending        bool // a line waits for Data on a goroutine
 	owner          atomic.Int32
 	runs, lates    counter
-	drains         counter
-	expired        chan bool    // gets partial
 	gone           chan bool    // gets reset
 	closed         chan bool    // closed by Closed
 	age            atomic.Int64 // for Since
@@ -238,7 +236,6 @@ func (f *fake) Writable() Next {
 func (f *fake) Expired() Next {
 	f.enter("Expired")
 	defer f.leave()
-	f.expired <- f.partial
 	if f.partial {
 		f.Send(&Write{A: []byte("late\n")})
 		return Linger
@@ -256,7 +253,6 @@ func (f *fake) waited() bool {
 func (f *fake) Drain(since int64) Next {
 	f.enter("Drain")
 	defer f.leave()
-	f.drains.Add(1)
 	switch {
 	case len(f.Buffered()) > 0:
 		return More

@@ -3,7 +3,6 @@
 package conn
 
 import (
-	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -73,23 +72,13 @@ func (r *rig) open(f *fake) *client {
 	return r.start(f, fd, nc)
 }
 
-// openAfter opens a connection on which a client has sent text already: it cannot be late.
-func (r *rig) openAfter(text string, f *fake) *client {
-	r.t.Helper()
-	fd, nc := pair(r.t)
-	if _, err := io.WriteString(nc, text); err != nil {
-		r.t.Fatal(err)
-	}
-	return r.start(f, fd, nc)
-}
-
 func (r *rig) start(f *fake, fd int, nc net.Conn) *client {
 	r.t.Helper()
 	f.t = r.t
 	if f.serve == nil {
 		f.serve = echo
 	}
-	f.expired, f.gone, f.closed = make(chan bool, 10), make(chan bool, 10), make(chan bool)
+	f.gone, f.closed = make(chan bool, 10), make(chan bool)
 	r.shared.Gate.Enter()
 	r.on(func() {
 		first := int64(0)
@@ -142,12 +131,6 @@ func (r *rig) inPhase(f *fake, want phase) {
 		r.on(func() { ok = f.phase == want && f.state.Load()&owned == 0 })
 		return ok
 	})
-}
-
-// sleeps waits until user code waits for the peer.
-func (f *fake) sleeps(wait uint32) {
-	f.t.Helper()
-	servertest.Eventually(f.t, "the handler sleeps", func() bool { return f.state.Load()&wait != 0 })
 }
 
 // taken waits until f has read n bytes in all, or serves a request, so that the

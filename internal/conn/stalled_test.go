@@ -66,23 +66,6 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// One byte after another is read, and one after another sent.
-func TestStalledPieces(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Limits{})
-	s := newStalling(t)
-	c := r.open(s.fake)
-	for _, b := range []byte("x\nfile 1000000\ny\n") {
-		c.Send(string(b))
-	}
-	c.Want("x\na file: ")
-	r.stuck(s.fake)
-	for rest := stalledBytes[:1_000_000]; len(rest) > 0; rest = rest[min(len(rest), 997):] {
-		c.Want(string(rest[:min(len(rest), 997)]))
-	}
-	c.Want("y\n")
-}
-
 // An answer that is held when the socket is full waits with the one after it.
 func TestStalledHeld(t *testing.T) {
 	t.Parallel()
@@ -272,20 +255,6 @@ func TestStalledEnds(t *testing.T) {
 	}
 }
 
-// CloseIdle is not for connections whose answer is stalled: they continue.
-func TestStalledIsNotIdle(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, Limits{})
-	s := newStalling(t)
-	c := r.open(s.fake)
-	c.Send("file 8388608\n")
-	r.stuck(s.fake)
-	r.on(func() { r.loop.Broadcast(CloseIdle) })
-	wantAnswer(c, "file 8388608")
-	c.Send("next\n")
-	c.Want("next\n")
-}
-
 // An answer that goes on may wait for its file, and loses the loop like any
 // other.
 func TestStalledOverstays(t *testing.T) {
@@ -369,49 +338,6 @@ func TestStalledProgress(t *testing.T) {
 			t.Error("a peer that has accepted everything is given up")
 		}
 	})
-}
-
-// The timer does end a stalled answer, by a reset.
-func TestStalledTimes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name     string
-		lim      Limits
-		deadline string // which
-	}{
-		{"stall", Limits{WriteStall: moment}, ""},
-		{"Write.Deadline", Limits{}, "write's"},
-		{"Write.Deadline without a stall time", Limits{WriteStall: -1}, "write's"},
-		{"Write.Deadline beyond the stall time", Limits{WriteStall: moment}, "write's"},
-		{"SetWriteDeadline", Limits{}, "user's"},
-		{"SetWriteDeadline without a stall time", Limits{WriteStall: -1}, "user's"},
-	} {
-		for _, line := range []string{"file 8388608", "bytes 8388608", "end 8388608"} {
-			t.Run(tt.name+", "+line, func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, tt.lim)
-				s := newStalling(t)
-				serve := s.serve
-				s.serve = func(f *fake, line string) Next {
-					switch tt.deadline {
-					case "write's":
-						s.deadline = sys.Nanotime() + 2*moment
-					case "user's":
-						f.SetWriteDeadline(time.Now().Add(time.Duration(2 * moment)))
-					}
-					return serve(f, line)
-				}
-				fd, nc := tcpPair(t)
-				c := r.start(s.fake, fd, nc)
-				c.Send(line + "\n")
-				servertest.Await(t, s.closed, "Closed")
-				if n, err := io.Copy(io.Discard, c); n >= stalledSize || err == nil {
-					t.Errorf("got %d bytes and %v, want fewer and a reset", n, err)
-				}
-				s.released()
-			})
-		}
-	}
 }
 
 // A deadline that is over counts when the socket takes more, too.
