@@ -28,8 +28,8 @@ import (
 )
 
 // This file runs the differential suite: the same bytes are sent to net/http's
-// server and to chert on each engine, at once and byte by byte, and everything
-// that can be observed is compared: all bytes that come back, how the
+// server and to chert on each engine, and inline on loops, at once and byte by
+// byte, and everything that can be observed is compared: all bytes that come back, how the
 // connection ends, what handlers saw, what was logged, and the connection's
 // states. The tables are in the other files, one for each topic.
 //
@@ -112,23 +112,26 @@ var diffPlaces = make(chan struct{}, 8)
 
 func (c *diffCase) run(t *testing.T) {
 	type run struct {
-		e    chert.Engine
-		slow bool
-		name string
+		e     chert.Engine
+		place chert.Placement
+		slow  bool
+		name  string
 		sight
 	}
 	runs := []*run{{e: engines.NetHTTP, name: "net/http"}, {e: chert.EngineGoroutines, name: "goroutines"}}
 	if sys.HavePoller {
-		runs = append(runs, &run{e: chert.EngineLoops, name: "loops"})
+		// A server of one case proves no handler quick: the adaptive placement runs them on goroutines.
+		runs = append(runs, &run{e: chert.EngineLoops, name: "loops"},
+			&run{e: chert.EngineLoops, place: chert.PlacementInline, name: "loops, inline"})
 	}
 	if c.whole == "" {
 		for _, r := range runs {
-			runs = append(runs, &run{e: r.e, name: r.name + " byte by byte", slow: true})
+			runs = append(runs, &run{e: r.e, place: r.place, name: r.name + " byte by byte", slow: true})
 		}
 	}
 	var all sync.WaitGroup
 	for _, r := range runs {
-		all.Go(func() { r.sight = c.play(t, r.e, r.slow) })
+		all.Go(func() { r.sight = c.play(t, r.e, r.place, r.slow) })
 	}
 	all.Wait()
 	want, wrongs := runs[0].sight, make(map[string][]string)
@@ -201,10 +204,10 @@ func compare(want, got sight, u *unlikeness) string {
 }
 
 // play runs the script once.
-func (c *diffCase) play(t *testing.T, e chert.Engine, slow bool) sight {
+func (c *diffCase) play(t *testing.T, e chert.Engine, place chert.Placement, slow bool) sight {
 	t.Helper()
 	s := &scene{t: t, c: c, changed: make(chan struct{}), gates: make(map[string]int)}
-	srv := &chert.Server{Engine: e}
+	srv := &chert.Server{Engine: e, Placement: place}
 	if c.set != nil {
 		c.set(srv)
 	}
