@@ -264,6 +264,24 @@ func TestRequest(t *testing.T) {
 	})
 }
 
+// The handler of HEAD may write as that of GET. net/http's WriteString returns io.ErrShortWrite beyond its 4 KiB.
+func TestLongAnswerToHEAD(t *testing.T) {
+	t.Parallel()
+	each(t, "oracle", func(t *testing.T, kind string) {
+		s := serve(t, kind, &chert.Server{Handler: hf(func(w http.ResponseWriter, r *http.Request) {
+			if n, err := io.WriteString(w, strings.Repeat("x", 100_000)); n != 100_000 || err != nil {
+				t.Errorf("WriteString: %d, %v", n, err)
+			}
+		})})
+		c := s.raw()
+		c.headers(1, true, append([]string{":method: HEAD"}, get[1:]...)...)
+		c.send()
+		if a := c.read(1); a.outcome() != "200" || a.body != "" {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
+
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	each(t, "", func(t *testing.T, kind string) {
