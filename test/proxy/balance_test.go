@@ -378,7 +378,7 @@ func TestTLS(t *testing.T) {
 	} {
 		for _, e := range []chert.Engine{chert.EngineGoroutines, chert.EngineAuto} {
 			t.Run(fmt.Sprint(c.name, " ", e), func(t *testing.T) {
-				s := &setup{}
+				s := &setup{placement: chert.PlacementInline}
 				s.up.TLS, s.up.Protocol = c.tls, c.protocol
 				client := s.start(t, e, c.addr).Dial()
 				for range 2 {

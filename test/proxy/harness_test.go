@@ -204,6 +204,9 @@ type setup struct {
 	o    proxy.Options
 	pool *proxy.Pool
 	log  *log
+	// placement is PlacementInline where connections are counted: after a request that a busy machine has held up, a loop
+	// leaves others like it to goroutines, which have connections of their own.
+	placement chert.Placement
 }
 
 // handler returns a proxy for servers.
@@ -236,7 +239,9 @@ func (s *setup) handler(t testing.TB, addrs ...string) http.Handler {
 
 // start serves the proxy.
 func (s *setup) start(t testing.TB, e chert.Engine, addrs ...string) *engines.Server {
-	return engines.Start(t, &chert.Server{Engine: e, Handler: s.handler(t, addrs...), DisableGeneralOptionsHandler: true})
+	return engines.Start(t, &chert.Server{
+		Engine: e, Placement: s.placement, Handler: s.handler(t, addrs...), DisableGeneralOptionsHandler: true,
+	})
 }
 
 // over returns l for servers that speak TLS, or l itself.

@@ -193,7 +193,7 @@ func TestIdleClosed(t *testing.T) {
 func TestIdleCrash(t *testing.T) {
 	alike(t, func(t *testing.T, e chert.Engine) {
 		o := start(t, once(ok))
-		s := &setup{}
+		s := &setup{placement: chert.PlacementInline}
 		client := s.start(t, e, o.addr()).Dial()
 		for range 4 {
 			client.Send(get)
@@ -231,7 +231,7 @@ func TestKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			alike(t, func(t *testing.T, e chert.Engine) {
 				o := start(t, each(c.response))
-				s := &setup{}
+				s := &setup{placement: chert.PlacementInline}
 				client := s.start(t, e, o.addr()).Dial()
 				for range 3 {
 					client.Send(get)
