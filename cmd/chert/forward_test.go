@@ -392,7 +392,8 @@ proxy = "https://` + addrOfServer(app) + `"
 		if r := send(t, c, p.urls[0], "", "a.example", nil); r.status != 200 || r.body != "HTTP/1.1 example.com" {
 			t.Errorf("verified: %d %q", r.status, r.body)
 		}
-		if n == 0 && dials.Load() != 1 || n > 0 && dials.Load() > 1 {
+		// A busy machine has requests go to goroutines, which have connections of their own.
+		if n == 0 && dials.Load() != 1 || dials.Load() > 2 {
 			t.Errorf("%d connections after %d reloads", dials.Load(), n)
 		}
 		write(t, file, config+strings.Repeat("#", n))

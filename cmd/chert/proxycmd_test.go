@@ -125,27 +125,30 @@ proxy = "hashed"
 		return all
 	}
 	before := look()
-	if s := before["app"]; s.Requests != 5 || s.Dials != 1 || s.Reused != 4 || s.State != "up" {
+	// A busy machine has requests go to goroutines, which have connections of their own.
+	if s := before["app"]; s.Requests != 5 || s.Dials > 2 || s.Dials+s.Reused != 5 || s.State != "up" {
 		t.Errorf("app: %+v", s)
 	}
 	if s := before["bad"]; s.State != "ejected" || s.Failures < 5 || !strings.Contains(s.Cause, "refused") || s.Until.IsZero() {
 		t.Errorf("bad: %+v", s)
 	}
-	write(t, file, strings.Replace(config, "10.255.0.3", "10.255.0.4", 1))
-	p.reload()
+	for n := range 3 { // as often as there are more connections than those two, if a reload loses them
+		write(t, file, strings.Replace(config, "10.255.0.3", "10.255.0.4", 1)+strings.Repeat("#", n))
+		p.reload()
+		send(t, c, p.urls[0], "", "a.example", nil)
+	}
 	until(t, func() bool {
 		return strings.Contains(p.stderr.String(), "chert: reload: upstream hashed: 50.0 % of the keys move to another server\n")
 	})
-	send(t, c, p.urls[0], "", "a.example", nil)
 	after := look()
-	if s := after["app"]; s.Requests != 6 || s.Dials != 1 || s.Reused != 5 || dials.Load() != 1 {
-		t.Errorf("app after the reload: %+v, %d connections", s, dials.Load())
+	if s := after["app"]; s.Requests != 8 || s.Dials > 2 || s.Dials+s.Reused != 8 || dials.Load() > 2 {
+		t.Errorf("app after the reloads: %+v, %d connections", s, dials.Load())
 	}
 	if s := after["bad"]; s.State == "unknown" || s.Ejections != before["bad"].Ejections || s.Failures != before["bad"].Failures {
-		t.Errorf("bad after the reload: %+v", s)
+		t.Errorf("bad after the reloads: %+v", s)
 	}
 	metrics := send(t, c, admin, "metrics", "", nil).body
-	if want := `chert_upstream_requests_total{server="` + addrOfServer(app) + `",upstream="app"} 6`; !strings.Contains(metrics, want) {
+	if want := `chert_upstream_requests_total{server="` + addrOfServer(app) + `",upstream="app"} 8`; !strings.Contains(metrics, want) {
 		t.Errorf("/metrics has no %s", want)
 	}
 	p.signal(syscall.SIGTERM)
