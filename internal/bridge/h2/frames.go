@@ -94,8 +94,8 @@ func (s *Session) onSettings(h http2.Header, p []byte) error {
 // maxDebug bounds what is logged of the debug data of a GOAWAY frame, which the client chooses.
 const maxDebug = 128
 
-// onGoAway is RFC 9113 section 6.8. The first error is logged, as net/http's server does: it is what the client thinks
-// of this one.
+// onGoAway is RFC 9113 section 6.8. An error is logged, as net/http's server does, but of the first frame only: it is
+// what the client thinks of this server.
 func (s *Session) onGoAway(p []byte) {
 	if code := http2.ErrCode(binary.BigEndian.Uint32(p[4:])); code != http2.NoError && !s.leaving {
 		debug := p[8:min(len(p), 8+maxDebug)]
