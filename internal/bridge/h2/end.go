@@ -117,7 +117,7 @@ func (s *Session) fail(err error) {
 		return
 	}
 	s.count("conn_", e.Code)
-	if s.begun || e != errTimeout { // of clients that say nothing net/http logs nothing either
+	if e != errSecurity && (s.begun || e != errTimeout) { // which net/http does not log either
 		s.logf("http2: server connection error from %s: connection error: %v: %s", e.Code, e.Reason)
 	}
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)
