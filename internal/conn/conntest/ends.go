@@ -2,9 +2,6 @@ package conntest
 
 import (
 	"bytes"
-	"errors"
-	"io"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -143,19 +140,19 @@ type way struct {
 	can  func(*client) bool
 	do   func(e *ending)
 	// notified: user code that has the link is notified by PeerGone; dead: its calls
-	// fail, as those of a closed connection if killed; reset, where the peer's end may not be either: "no" or "yes".
-	notified, dead, killed bool
-	reset                  string
-	drain                  bool
+	// fail; reset, where the peer's end may not be either: "no" or "yes".
+	notified, dead bool
+	reset          string
+	drain          bool
 }
 
 var ways = []way{
-	{name: "kill", notified: true, dead: true, killed: true, reset: "yes",
+	{name: "kill", notified: true, dead: true, reset: "yes",
 		do: func(e *ending) { e.c.command(conn.Kill) }},
-	{name: "kill twice", notified: true, dead: true, killed: true,
+	{name: "kill twice", notified: true, dead: true,
 		do: func(e *ending) { e.c.command(conn.Kill); e.c.command(conn.Kill) }},
 	{name: "drain", do: func(e *ending) { e.c.command(conn.Drain) }, drain: true},
-	{name: "drain and kill", notified: true, dead: true, killed: true,
+	{name: "drain and kill", notified: true, dead: true,
 		do: func(e *ending) { e.c.command(conn.Drain); e.c.command(conn.Kill) }},
 	{name: "close", do: func(e *ending) { e.c.Close() }, notified: true, dead: true},
 	{name: "vanish", do: func(e *ending) { e.c.vanish() }, notified: true, dead: true},
@@ -228,8 +225,7 @@ func (x *suite) testEnd(st state, w way) {
 	all := servertest.Await(x.T, got, "the end")
 	if st.user {
 		err := servertest.Await(x.T, e.err, "the end of the user code")
-		closed := errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
-		if st.fails && w.dead && err == nil || err != nil && (w.drain || w.killed && !closed) {
+		if st.fails && w.dead && err == nil || w.drain && err != nil {
 			x.Errorf("the user code's call: %v", err)
 		}
 	}
