@@ -434,9 +434,9 @@ func TestWebSocketOutlivesDeadlines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const limit = 2 * time.Second // for the handshake, too, on a busy machine
+	const limit = 2 * time.Second // for the WebSocket's handshake, too, on a busy machine
 	s := serve(t, &chert.Server{Handler: h, ExtendedConnect: true, ReadTimeout: limit, WriteTimeout: limit, ReadHeaderTimeout: limit})
-	c := s.raw()
+	c := s.shaken()
 	for _, e := range []*exchange{c.socket(), c.socket(text("a"))} {
 		time.Sleep(limit + limit/4) // longer than any of them
 		e.Write(text("b"))

@@ -236,7 +236,7 @@ func (c *raw) goAways() chan []uint64 {
 func TestReadHeaderTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &chert.Server{Handler: hf(hello), ReadHeaderTimeout: time.Second})
-	c := s.raw()
+	c := s.shaken()
 	part := c.open(false, headers(get...)[:10])
 	header := c.open(false, headers(get...)[:1])
 	none := c.open(false, frame(0x21, nil))
