@@ -65,8 +65,10 @@ func ParseHeader(b []byte) Header {
 	}
 }
 
+// ErrTooLarge is the error of a frame that is larger than SETTINGS_MAX_FRAME_SIZE (RFC 9113 section 4.2).
+var ErrTooLarge = &ConnError{FrameSizeError, "a frame is larger than was announced"}
+
 var (
-	errTooLarge     = &ConnError{FrameSizeError, "a frame is larger than was announced"}
 	errFixedSize    = &ConnError{FrameSizeError, "a frame has not the size of its type"}
 	errSettingsSize = &ConnError{FrameSizeError, "SETTINGS of a size that they cannot have"}
 	errNoStream     = &ConnError{ProtocolError, "a frame of a stream is sent on none"}
@@ -85,7 +87,7 @@ var (
 // belongs to a stream (RFC 9113 sections 4.2 and 6). Frames of unknown type pass.
 func (h Header) Check(max uint32) error {
 	if h.Length > max {
-		return errTooLarge
+		return ErrTooLarge
 	}
 	switch h.Type {
 	case FrameData, FrameHeaders, FrameContinuation, FramePriority, FrameRSTStream:

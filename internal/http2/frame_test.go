@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		{"000000 00 00 00000000", errNoStream},
 		{"000000 00 00 00000001", nil},
 		{"004000 00 00 00000001", nil},
-		{"004001 00 00 00000001", errTooLarge},
+		{"004001 00 00 00000001", ErrTooLarge},
 		{"000000 01 00 00000000", errNoStream},
 		{"000000 02 00 00000000", errNoStream},
 		{"000004 02 00 00000001", nil}, // CheckPriority's
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		{"000000 09 00 00000000", errNoStream},
 		{"000000 09 04 00000001", nil},
 		{"000000 0a ff 00000000", nil},
-		{"004001 ff ff 7fffffff", errTooLarge},
+		{"004001 ff ff 7fffffff", ErrTooLarge},
 		{"000000 00 00 80000000", errNoStream}, // the reserved bit
 	} {
 		if err := ParseHeader(unhex(test.frame)).Check(MinFrameSize); err != test.want {

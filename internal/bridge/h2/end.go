@@ -117,7 +117,9 @@ func (s *Session) fail(err error) {
 		return
 	}
 	s.count("conn_", e.Code)
-	if e != errSecurity && (s.begun || e != errTimeout) { // which net/http does not log either
+	switch { // net/http logs neither what scanners cause nor frames that are too large
+	case e == errSecurity, e == errTimeout && !s.begun, e == http2.ErrTooLarge:
+	default:
 		s.logf("http2: server connection error from %s: connection error: %v: %s", e.Code, e.Reason)
 	}
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)

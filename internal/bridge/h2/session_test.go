@@ -311,6 +311,12 @@ func TestConnErrorsLogged(t *testing.T) {
 			want = append(want, "http2: received GOAWAY from "+c.LocalAddr().String()+
 				": FLOW_CONTROL_ERROR, debug data \""+strings.Repeat("\\n", 128)+"\"")
 		}
+		c = s.raw()
+		c.out.WriteString("\xff\xff\xff\xff\x00\x00\x00\x00\x00") // a frame that is too large, which is not logged
+		c.send()
+		if a := c.read(1); a.outcome() != "GOAWAY FRAME_SIZE_ERROR" {
+			t.Errorf("%+v", a)
+		}
 		wrong() // its line is the last one
 		last := want[len(want)-1]
 		servertest.Eventually(t, "the last line", func() bool { return strings.Contains(s.log.String(), last) })
