@@ -148,13 +148,14 @@ func TestAdminErrors(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"www/f": "x", "c.toml": "listen = \":8080\"\nadmin = \"8080\"\n[[site]]\nhosts = [\"*\"]\nroot = \"www\"\n"})
 	file := filepath.Join(dir, "c.toml")
+	socket := "unix:" + filepath.Join(shortDir(t), "s") // ports may be in use
 	for _, tt := range []struct {
 		code int
 		want string
 		args []string
 	}{
 		{exitUsage, "want host:port, :port, a port, unix:/path or fd:NAME", []string{"serve", dir, "--admin", "http://x"}},
-		{exitFailure, "--admin 127.0.0.1:8080: it is given already", []string{"serve", dir, "--admin", "8080"}},
+		{exitFailure, "--admin " + socket + ": it is given already", []string{"serve", dir, "-l", socket, "--admin", socket}},
 		{exitFailure, file + ":2:9: admin: :8080 includes it already", []string{"check", file}},
 		{exitFailure, "--admin", []string{"serve", dir, "--listen", "127.0.0.1:0", "--admin", "192.0.2.1:80"}},
 		{exitFailure, "is a server running with --admin?", []string{"top", "127.0.0.1:1"}},
