@@ -34,8 +34,9 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 // ServeTLS is Serve with TLS on the connections of l. The files may be empty if
 // TLSConfig has certificates. ALPN offers HTTP/2 and HTTP/1.1, if Protocols permits
 // them, and the protocols in TLSNextProto and TLSConfig.NextProtos. Connections on
-// event loops have a goroutine during the handshake, and none afterwards. As in
-// net/http, TLSConfig.CipherSuites without what HTTP/2 requires is an error.
+// event loops have a goroutine during the handshake, and none afterwards.
+// TLSConfig.CipherSuites without what HTTP/2 requires is an error, as in net/http,
+// unless HTTP2.PermitProhibitedCipherSuites is set.
 //
 // Serve on a listener of tls.NewListener serves TLS too, with a goroutine for
 // each connection.

@@ -16,8 +16,9 @@
 // loop serves no other client. chert notices one that waits after a millisecond
 // or two, and then runs it as a plain handler for a while.
 //
-// A response is kept until its client has taken it: over HTTP/2 those of up to 250 requests
-// of a connection, for a minute if the client takes nothing. Send what is large by SendFile.
+// A response is kept until its client has accepted it: over HTTP/2 those of up to 250 requests
+// of a connection, for WriteStallTimeout if the client accepts nothing. Send what is large by
+// SendFile.
 //
 // Middleware for both paths is written with package filter. Package direct/wire
 // has what servers and routers need of an exchange.

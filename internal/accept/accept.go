@@ -206,8 +206,8 @@ func sayNo(nc net.Conn, answer []byte) {
 // means that no engine can drive the connections of this listener.
 func (a *Acceptor) admit(nc net.Conn) error {
 	var peer string
-	if a.OnLoops || a.Peers || a.New.Proxied != nil {
-		// Otherwise not yet: RemoteAddr may be user code that first reads it
+	if a.OnLoops || a.Peers || a.New.Proxied != nil || stream.Guard(nc, nil) == nc {
+		// Otherwise not yet: RemoteAddr of other packages may first read it
 		// from the connection (the PROXY protocol), and must not delay the
 		// others.
 		var ok bool
@@ -235,9 +235,6 @@ func (a *Acceptor) admit(nc net.Conn) error {
 		a.Gate.Leave(j.counts)
 	})
 	j.c = c
-	if peer == "" && stream.Guard(nc, nil) == nc { // RemoteAddr of std's connections does not wait
-		peer = peerOf(nc)
-	}
 	if !proxied && peer != "" {
 		c.SetPeer(peer) // before the hooks of a new connection, whose panics are logged with it
 	}

@@ -117,9 +117,9 @@ func (s *Session) fail(err error) {
 		return
 	}
 	s.count("conn_", e.Code)
-	switch { // net/http logs neither what scanners cause nor frames that are too large
-	case e == errSecurity, e == errTimeout && !s.begun, e == http2.ErrTooLarge:
-	default:
+	// Those of which net/http logs nothing: the first two are what scanners cause.
+	quiet := e == errSecurity || e == errTimeout && !s.begun || e == http2.ErrTooLarge
+	if !quiet {
 		s.logf("http2: server connection error from %s: connection error: %v: %s", e.Code, e.Reason)
 	}
 	s.Refuse(http.StatusBadRequest, e.Error(), nil)

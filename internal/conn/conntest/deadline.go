@@ -112,11 +112,15 @@ func (x *suite) expiredEnds() {
 	c := x.open(Options{Deadline: int64(moment)}, &script{onExpired: bye})
 	c.Want("bye\n")
 	c.ends()
+	due := make(chan int64, 1)
 	c = x.begin(Options{Small: true}, &script{onExpired: bye, line: func(s *script, _ string) conn.Next {
-		s.SetDeadline(later(1))
+		by := later(1)
+		s.SetDeadline(by)
+		due <- by
 		return s.send(string(pattern()))
 	}})
-	time.Sleep(2 * moment)
+	by := servertest.Await(x.T, due, "the line")
+	time.Sleep(time.Duration(by-sys.Nanotime()) + moment) // what must not happen is due after by
 	c.gets(pattern())
 	c.closes()
 }
